@@ -205,7 +205,7 @@ impl Model for Instantly {
         };
         let mut parts = match request.purpose {
             Purpose::Summary { .. } => call("write_summary", &summary()),
-            Purpose::Extract { .. } | Purpose::Consolidate { .. } => {
+            Purpose::Extract { .. } | Purpose::Consolidate { .. } | Purpose::Search => {
                 text("Nothing starts what would ask for this.")
             }
             Purpose::Step { answers_before } => {

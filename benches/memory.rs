@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use longhaul_journal::{Append, Home, Journal, SearchQuery, SqliteJournal};
 use longhaul_memory::{PageSet, RecallBudget, RecallScope, recall};
 use longhaul_protocol::{
-    AttemptEnded, AttemptId, Block, InputId, InputTaken, Item, JoinMode, NewRecord, Role, SessionId,
+    AttemptEnded, AttemptId, Block, Input, InputId, InputTaken, Item, JoinMode, NewRecord, Role, SessionId,
     SessionRecord, StreamName,
 };
 
@@ -66,8 +66,8 @@ fn said(number: usize) -> String {
 
 fn record(number: usize) -> [NewRecord; 2] {
     if number.is_multiple_of(2) {
-        let (id, images, mode) = (InputId::generate(), vec![], JoinMode::Join);
-        let input = InputTaken { id, inbox_through: 1, text: said(number), images, mode, client: None };
+        let (id, mode) = (InputId::generate(), JoinMode::Join);
+        let input = InputTaken::of(Input::new(id, said(number), mode), 1);
         let turn = longhaul_protocol::TurnStarted { turn: 1 };
         return [SessionRecord::InputTaken(input).encode(), SessionRecord::TurnStarted(turn).encode()];
     }

@@ -210,13 +210,7 @@ async fn appends_per_second(folder: &Path) -> f64 {
         writers.spawn(async move {
             let inbox = StreamName::inbox(SessionId::generate());
             for _ in 0..INPUTS_EACH {
-                let input = Input {
-                    id: InputId::generate(),
-                    text: "hello".to_owned(),
-                    images: vec![],
-                    mode: JoinMode::After,
-                    client: None,
-                };
+                let input = Input::new(InputId::generate(), "hello", JoinMode::After);
                 let record = InboxRecord::Input(input).encode();
                 journal.append(Append::to(&inbox).record(record)).await.expect("an append");
             }

@@ -126,13 +126,7 @@ async fn time_reservations(folder: &Path) {
     for _ in 0..ROUNDS {
         without.push(free.time_to_call().await);
         with.push(limited.time_to_call().await);
-        let input = Input {
-            id: InputId::generate(),
-            text: "hello".into(),
-            images: vec![],
-            mode: JoinMode::Join,
-            client: None,
-        };
+        let input = Input::new(InputId::generate(), "hello", JoinMode::Join);
         let append = Append::to(&inbox).record(InboxRecord::Input(input).encode());
         let since = Instant::now();
         limited.runtime.journal().append(append).await.expect("an append");

@@ -89,7 +89,7 @@ async fn with_past(journal: &SqliteJournal, key: &str, past: usize) {
     let id = name_session(journal, key).await.expect("a name");
     let lease = journal.acquire_lease(&StreamName::session(id)).await.expect("a lease");
     let (key, version) = (key.to_owned(), "1".to_owned());
-    let created = SessionCreated { id, key, work_dir: None, origin: None, version };
+    let created = SessionCreated { id, key, work_dir: None, origin: None, parent: None, version };
     let created = SessionRecord::SessionCreated(created).encode();
     journal.append(Append::under(&lease).record(created)).await.expect("an append");
     let note = SessionRecord::Note(Note::new("x".repeat(200))).encode();
@@ -203,7 +203,7 @@ async fn between_processes(folder: &Path) {
     let mut delays = Vec::new();
     for _ in 0..INPUTS {
         let (id_of_input, text) = (InputId::generate(), "hello".to_owned());
-        let input = Input { id: id_of_input, text, images: vec![], mode: JoinMode::Join, client: None };
+        let input = Input::new(id_of_input, text, JoinMode::Join);
         put(&journal, id, InboxRecord::Input(input).encode()).await.expect("an input");
         let put_at = Instant::now();
         wait_for(&mut lines, "input_taken");

@@ -20,28 +20,31 @@ fn read_toml(path: &Path) -> Table {
 
 /// What each crate may use of the others; arrows go one way.
 fn allowed() -> BTreeMap<&'static str, Vec<&'static str>> {
-    let core = vec!["protocol", "journal", "model", "context", "keeper", "config", "redact"];
+    let core = vec!["protocol", "journal", "model", "context", "keeper", "config", "redact", "schedule"];
     let below_agent = [core.clone(), vec!["tools", "memory", "skills", "mcp"]].concat();
     let all_but_cli = [below_agent.clone(), vec!["agent"]].concat();
     BTreeMap::from([
         ("protocol", vec![]),
         ("journal", vec!["protocol"]),
         ("salvage", vec!["protocol", "journal"]),
+        ("postgres", vec!["protocol", "journal"]),
         ("model", vec!["protocol"]),
         ("context", vec!["protocol"]),
         ("keeper", vec!["protocol"]),
         ("config", vec!["protocol"]),
         ("redact", vec!["protocol"]),
+        ("schedule", vec!["protocol"]),
         ("transcript", vec!["protocol"]),
         ("console", vec![]),
+        ("jsonrpc", vec![]),
         ("tools", vec!["protocol", "keeper"]),
         ("memory", vec!["protocol", "journal", "model", "context"]),
         ("skills", vec!["protocol", "tools"]),
         ("mcp", [core, vec!["tools"]].concat()),
-        ("agent", below_agent),
+        ("agent", [below_agent, vec!["postgres"]].concat()),
         ("doctor", [all_but_cli.clone(), vec!["transcript"]].concat()),
-        ("server", [all_but_cli.clone(), vec!["console", "doctor", "transcript"]].concat()),
-        ("acp", [all_but_cli.clone(), vec!["transcript"]].concat()),
+        ("server", [all_but_cli.clone(), vec!["console", "doctor", "jsonrpc", "transcript"]].concat()),
+        ("acp", [all_but_cli.clone(), vec!["jsonrpc", "transcript"]].concat()),
         ("cli", [all_but_cli.clone(), vec!["doctor", "salvage", "transcript", "server", "acp"]].concat()),
         ("testkit", all_but_cli),
     ])

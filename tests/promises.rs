@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
 /// How many points each part has.
-const PARTS: [(char, u32); 11] = [
+const PARTS: [(char, u32); 14] = [
     ('J', 11),
     ('T', 15),
     ('M', 19),
@@ -18,6 +18,9 @@ const PARTS: [(char, u32); 11] = [
     ('H', 8),
     ('E', 8),
     ('B', 4),
+    ('N', 5),
+    ('W', 3),
+    ('A', 3),
 ];
 
 fn root() -> PathBuf {
@@ -49,7 +52,8 @@ fn page() -> Page {
 }
 
 fn is_of_tests(name: &str) -> bool {
-    name.ends_with("_tests.rs") || (name.ends_with(".rs") && name.contains("/tests/"))
+    let in_tests = name.contains("/tests/") || name.contains("/journal/src/conformance/");
+    name.ends_with("_tests.rs") || (name.ends_with(".rs") && in_tests)
 }
 
 /// Every file of tests below a folder.

@@ -192,3 +192,37 @@ fn a_slash_and_a_name_start_a_skill() {
     );
     assert!(all.contains("release  user     ready      How to release"), "{all}");
 }
+
+/// E5, P7
+#[test]
+fn taking_back_the_trust_in_a_project_takes_back_its_skills() {
+    let desk = SkillDesk::new(&json!([]));
+    let folder = desk.write_skill("work/.agents/skills", "release");
+    let trusted = desk.run(&["trust", "--yes"]);
+    let state = || desk.json(&["skills", "list", "--json"])[0]["state"].clone();
+    assert_eq!((trusted.0, state()), (0, json!("ready")), "{trusted:?}");
+
+    let (code, out, errors) = desk.run(&["trust", "--remove"]);
+
+    assert_eq!(code, 0, "{errors}");
+    assert!(out.contains(&format!("{} is no longer trusted", folder.display())), "{out}");
+    assert_eq!(state(), json!("untrusted"));
+    let (code, _, errors) = desk.run(&["trust", "--remove"]);
+    assert!(code == 2 && errors.contains("no trusted longhaul.toml, .mcp.json or skill in"), "{errors}");
+}
+
+/// P7: one file that can't be used does not keep the others from being trusted.
+#[test]
+fn a_broken_file_of_servers_does_not_block_trust_in_the_rest() {
+    let desk = SkillDesk::new(&json!([]));
+    desk.write_skill("work/.agents/skills", "release");
+    fs::write(desk.desk.path("work/longhaul.toml"), "[model]\nbase_url = 'http://127.0.0.1:1/v1'\n").unwrap();
+    fs::write(desk.desk.path("work/.mcp.json"), "{").unwrap();
+
+    let (code, _, errors) = desk.run(&["trust", "--yes"]);
+
+    assert_eq!(code, 0, "{errors}");
+    assert!(errors.contains(".mcp.json"), "{errors}");
+    let trusted = desk.json(&["trust", "--list", "--json"]);
+    assert_eq!(trusted.as_array().unwrap().len(), 2, "{trusted}");
+}

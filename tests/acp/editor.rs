@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 use crate::desk::Desk;
 
 /// How long a test waits before it gives up.
-pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
+pub(crate) const REPLY_TIMEOUT: Duration = Duration::from_secs(60);
 
 pub(crate) struct Editor {
     process: Child,
@@ -109,7 +109,7 @@ impl Editor {
     /// The next message, which must come.
     pub(crate) fn next(&self) -> Value {
         self.messages
-            .recv_timeout(PATIENCE)
+            .recv_timeout(REPLY_TIMEOUT)
             .unwrap_or_else(|error| panic!("no message: {error}; {:#?}", self.seen))
     }
 
@@ -202,7 +202,7 @@ impl Editor {
     }
 
     pub(crate) fn wait(&mut self) -> ExitStatus {
-        let deadline = Instant::now() + PATIENCE;
+        let deadline = Instant::now() + REPLY_TIMEOUT;
         loop {
             if let Some(status) = self.process.try_wait().unwrap() {
                 return status;
@@ -227,7 +227,7 @@ pub(crate) fn prompt(session: &str, text: &str) -> Value {
 
 /// Waits until something is so.
 pub(crate) fn eventually(what: &str, mut is_so: impl FnMut() -> bool) {
-    let deadline = Instant::now() + PATIENCE;
+    let deadline = Instant::now() + REPLY_TIMEOUT;
     while !is_so() {
         assert!(Instant::now() < deadline, "{what}");
         std::thread::sleep(Duration::from_millis(20));

@@ -6,6 +6,7 @@ use serde_json::{Value, json};
 use crate::desk::Desk;
 use crate::editor::{Editor, eventually};
 use crate::questions::runs;
+use crate::resuming_processes::resuming_processes;
 
 /// A turn with a command that waits for the file `go`.
 fn waiting_desk() -> Desk {
@@ -35,20 +36,6 @@ fn outcomes(desk: &Desk, session: &str) -> Vec<String> {
     ends.map(|record| record["body"]["outcome"].as_str().unwrap_or_default().to_owned()).collect()
 }
 
-/// The processes of this home that are not keepers of commands.
-fn processes_of(desk: &Desk) -> Vec<String> {
-    let home = format!("LONGHAUL_HOME={}", desk.path("home").display());
-    let folders = std::fs::read_dir("/proc").unwrap().filter_map(Result::ok).map(|entry| entry.path());
-    let read = |path: std::path::PathBuf| std::fs::read(path).unwrap_or_default();
-    let is_of_home = |folder: &std::path::PathBuf| {
-        read(folder.join("environ")).split(|byte| *byte == 0).any(|variable| variable == home.as_bytes())
-    };
-    let words = |folder: std::path::PathBuf| {
-        String::from_utf8_lossy(&read(folder.join("cmdline"))).replace('\0', " ")
-    };
-    folders.filter(is_of_home).map(words).filter(|words| words.contains(" resume ")).collect()
-}
-
 /// E6: the editor may die, the turn goes on.
 #[test]
 fn a_turn_goes_on_to_its_end_after_the_editor_has_died() {
@@ -60,7 +47,7 @@ fn a_turn_goes_on_to_its_end_after_the_editor_has_died() {
 
     eventually("the turn ends", || outcomes(&desk, &session) == ["completed"]);
     assert_eq!(runs(&desk), 1);
-    eventually("the process that finished it ends", || processes_of(&desk).is_empty());
+    eventually("the process that finished it ends", || resuming_processes(&desk.path("home")).is_empty());
     let mut other = Editor::ready(&desk);
     other.load(&session, &desk.path("work")).unwrap();
     assert!(other.answer_text().ends_with("Done after all."), "{}", other.answer_text());
@@ -86,7 +73,7 @@ fn an_editor_that_kills_its_agent_right_after_closing_does_not_stop_the_turn() {
     let (mut editor, session) = editor_in_a_turn(&desk);
 
     editor.close();
-    eventually("another process finishes the turn", || !processes_of(&desk).is_empty());
+    eventually("another process finishes the turn", || !resuming_processes(&desk.path("home")).is_empty());
     editor.signal(Signal::KILL);
     editor.wait();
     std::fs::write(desk.path("work/go"), "").unwrap();
@@ -138,5 +125,5 @@ fn an_idle_editor_that_ends_starts_no_process() {
 
     assert!(editor.die().success());
 
-    assert_eq!(processes_of(&desk), Vec::<String>::new());
+    assert_eq!(resuming_processes(&desk.path("home")), Vec::<String>::new());
 }

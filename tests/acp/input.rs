@@ -96,14 +96,13 @@ fn wrong_parameters_name_what_is_wrong() {
 fn what_an_editor_asks_for_in_vain_is_named() {
     let desk = Desk::new(&json!([]));
     let mut editor = Editor::ready(&desk);
-    let server = json!({"name": "files", "command": "/bin/true", "args": [], "env": []});
-    let params = json!({"cwd": desk.path("work"), "mcpServers": [server], "additionalDirectories": ["/tmp"]});
+    let params = json!({"cwd": desk.path("work"), "mcpServers": [], "additionalDirectories": ["/tmp"]});
 
     let opened = editor.call("session/new", params).unwrap();
 
     let warnings = opened["_meta"]["longhaul"]["warnings"].as_array().unwrap().clone();
-    assert_eq!(warnings.len(), 2, "{warnings:?}");
-    assert!(warnings[0].as_str().unwrap().contains("files"), "{warnings:?}");
+    assert_eq!(warnings.len(), 1, "{warnings:?}");
+    assert!(warnings[0].as_str().unwrap().contains("additionalDirectories"), "{warnings:?}");
 }
 
 /// E6: a problem with the config is an error that the editor shows.

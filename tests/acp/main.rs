@@ -11,4 +11,8 @@ mod input;
 mod load;
 mod page;
 mod questions;
+#[path = "../resuming_processes.rs"]
+mod resuming_processes;
+mod servers;
 mod turns;
+mod version2;

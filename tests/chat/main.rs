@@ -13,6 +13,7 @@ mod permission;
 mod pictures;
 mod piped;
 mod run_input;
+mod server_content;
 mod sessions;
 mod terminal;
 mod tmux;

@@ -300,20 +300,20 @@ fn a_long_session_shows_its_end_and_goes_on() {
 async fn append_turns(journal: &dyn Journal, key: &str, work: &Path, turns: u64) {
     let id = name_session(journal, key).await.unwrap();
     let work_dir = Some(work.canonicalize().unwrap().display().to_string());
-    let created = SessionCreated { id, key: key.to_owned(), work_dir, origin: None, version: "0".to_owned() };
+    let created = SessionCreated {
+        id,
+        key: key.to_owned(),
+        work_dir,
+        origin: None,
+        parent: None,
+        version: "0".to_owned(),
+    };
     let mut facts = vec![SessionRecord::SessionCreated(created)];
     for turn in 1..=turns {
         let (input, text) = (InputId::generate(), format!("question {turn}"));
         let mode = JoinMode::Join;
-        let taken = InputTaken {
-            id: input,
-            inbox_through: turn,
-            text: text.clone(),
-            images: vec![],
-            mode,
-            client: None,
-        };
-        let input = Input { id: input, text, images: vec![], mode, client: None };
+        let taken = InputTaken::of(Input::new(input, text.clone(), mode), turn);
+        let input = Input::new(input, text, mode);
         put(journal, id, InboxRecord::Input(input).encode()).await.unwrap();
         facts.push(SessionRecord::InputTaken(taken));
         facts.push(SessionRecord::TurnStarted(TurnStarted { turn }));

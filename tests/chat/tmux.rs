@@ -9,7 +9,7 @@ use serde_json::json;
 use crate::Desk;
 
 /// How long it may take until something is seen.
-const PATIENCE: Duration = Duration::from_secs(60);
+const TEST_TIMEOUT: Duration = Duration::from_secs(60);
 /// How often it is looked.
 const LOOK: Duration = Duration::from_millis(10);
 /// What the shell says when it waits for a command.
@@ -93,7 +93,7 @@ impl<'a> Tmux<'a> {
     }
 
     fn wait_until(&self, what: &str, is_so: impl Fn(&str) -> bool) -> String {
-        let deadline = Instant::now() + PATIENCE;
+        let deadline = Instant::now() + TEST_TIMEOUT;
         loop {
             let screen = self.screen();
             if is_so(&screen) {
@@ -120,7 +120,7 @@ impl<'a> Tmux<'a> {
     fn modes(&self, name: &str) -> String {
         self.enters(&format!("stty -a > {name}.part; mv {name}.part {name}"));
         let file = self.desk.path("work").join(name);
-        let deadline = Instant::now() + PATIENCE;
+        let deadline = Instant::now() + TEST_TIMEOUT;
         while !file.exists() {
             assert!(Instant::now() < deadline, "the shell is not there\n{}", self.screen());
             std::thread::sleep(LOOK);

@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 use crate::{Desk, long, summary};
 
 /// How long a test waits before it gives up.
-const PATIENCE: Duration = Duration::from_secs(60);
+const TEST_TIMEOUT: Duration = Duration::from_secs(60);
 /// Runs until the test lets go.
 const WAITS: &str = "while [ ! -e go.txt ]; do sleep 0.02; done; echo on";
 
@@ -32,7 +32,7 @@ impl Serving {
 
     fn wait_for(&self, kind: &str) -> Value {
         loop {
-            let event = self.1.recv_timeout(PATIENCE).unwrap_or_else(|error| panic!("{kind}: {error}"));
+            let event = self.1.recv_timeout(TEST_TIMEOUT).unwrap_or_else(|error| panic!("{kind}: {error}"));
             if event["type"] == kind {
                 return event;
             }
@@ -84,7 +84,7 @@ fn in_the_middle_of_a_turn_it_happens_before_the_next_step() {
 
     let client = desk.command(&["compact", "-s", "a"]).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn();
     let client = client.unwrap();
-    let deadline = Instant::now() + PATIENCE;
+    let deadline = Instant::now() + TEST_TIMEOUT;
     while desk.records("a", "order_taken").is_empty() {
         assert!(Instant::now() < deadline, "the order is not taken");
         std::thread::sleep(Duration::from_millis(5));

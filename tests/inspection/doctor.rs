@@ -56,11 +56,20 @@ fn a_journal_that_does_not_open_is_found_with_what_to_do() {
 
 /// S8
 #[test]
-fn a_config_that_can_not_be_used_is_found_and_one_that_does_nothing_is_said() {
+fn a_database_that_does_not_answer_is_found_with_what_to_do() {
     let desk = Desk::new(&json!([]));
-    desk.configure("[journal]\nurl = \"postgres://127.0.0.1/x\"\n");
+    desk.configure("[journal]\nurl = \"postgres://127.0.0.1:1/x\"\n");
 
-    let (is_fine, unused) = findings(&desk);
+    let (found, to_do) = wrong(&desk, "journal");
+
+    assert!(found.contains("postgres://127.0.0.1:1/x: can't reach it"), "{found}");
+    assert!(!to_do.is_empty());
+}
+
+/// S8
+#[test]
+fn a_config_that_can_not_be_used_is_found() {
+    let desk = Desk::new(&json!([]));
     desk.configure("[retry]\nmax_retires = 3\n");
     let (found, to_do) = wrong(&desk, "config");
     desk.configure("");
@@ -68,10 +77,45 @@ fn a_config_that_can_not_be_used_is_found_and_one_that_does_nothing_is_said() {
         .unwrap();
     let (beyond, trust) = wrong(&desk, "config");
 
-    let says = |finding: &Value| finding["found"].as_str().unwrap().contains("journal.url");
-    assert!(is_fine && unused.iter().any(says), "{unused:?}");
     assert!(found.contains("max_retries") && to_do.contains("longhaul config schema"), "{found}; {to_do}");
     assert!(beyond.contains("base_url") && trust.contains("longhaul trust"), "{beyond}; {trust}");
+}
+
+/// S8, E1: no server is started for this.
+#[test]
+fn an_mcp_server_that_can_not_start_is_found_with_what_to_do() {
+    let desk = Desk::new(&json!([]));
+    desk.configure(
+        "[mcp.servers.gone]\ncommand = 'no-such-program'\n[mcp.servers.fine]\ncommand = 'sh'\nargs = ['-c', 'touch started']\n\
+         [mcp.servers.keyed]\nurl = 'https://docs.example.org'\nheaders = { X = '${NO_SUCH_VARIABLE}' }\n",
+    );
+
+    let (_, findings) = findings(&desk);
+
+    let of_mcp: Vec<&Value> = findings.iter().filter(|finding| finding["check"] == "mcp").collect();
+    assert!(of_mcp[0]["found"].as_str().unwrap().starts_with("1 server configured"), "{of_mcp:?}");
+    let wrong: Vec<&str> = of_mcp[1..].iter().map(|finding| finding["found"].as_str().unwrap()).collect();
+    assert!(wrong[0].starts_with("gone: the command `no-such-program` is not on the PATH"), "{wrong:?}");
+    assert!(wrong[1].contains("needs the variable NO_SUCH_VARIABLE"), "{wrong:?}");
+    assert!(of_mcp[1]["to_do"].as_str().unwrap().contains("longhaul mcp check gone"), "{of_mcp:?}");
+    assert!(!desk.path("work/started").exists());
+}
+
+/// S8, P7
+#[test]
+fn a_projects_file_of_mcp_servers_that_is_not_used_is_found_with_what_to_do() {
+    let desk = Desk::new(&json!([]));
+    let file = desk.path("work/.mcp.json");
+
+    std::fs::write(&file, r#"{"mcpServers": {"x": {"command": "x"}}}"#).unwrap();
+    let (untrusted, look) = wrong(&desk, "config");
+    std::fs::write(&file, "{").unwrap();
+    let (broken, fix) = wrong(&desk, "config");
+
+    assert!(untrusted.contains("ignoring the MCP servers x"), "{untrusted}");
+    assert!(look.contains("longhaul trust") && !look.contains("key"), "{look}");
+    assert!(broken.contains(".mcp.json"), "{broken}");
+    assert_eq!(fix, "fix or remove the file");
 }
 
 /// S8

@@ -16,14 +16,7 @@ const HOSTILE: &str = "<script>alert(1)</script> ]]> \"q\" 'q' & \u{202e}evil";
 
 fn input(text: &str) -> SessionRecord {
     let (id, text) = (InputId::generate(), text.to_owned());
-    SessionRecord::InputTaken(InputTaken {
-        id,
-        inbox_through: 1,
-        text,
-        images: vec![],
-        mode: JoinMode::Join,
-        client: None,
-    })
+    SessionRecord::InputTaken(InputTaken::of(Input::new(id, text, JoinMode::Join), 1))
 }
 
 /// One turn of a conversation: a failed attempt now and then, a call, an answer, what it cost.
@@ -75,6 +68,7 @@ fn turn(number: u64) -> Vec<SessionRecord> {
             writes: vec![],
             kept_in: None,
             remote_task: None,
+            child: None,
         }),
         SessionRecord::TurnEnded(TurnEnded {
             turn: number,
@@ -111,7 +105,14 @@ fn with_turns(turns: u64) -> Desk {
         let blob = || BlobRef::to(b"x", "text/plain");
         let (key, version) = ("cli:long".to_owned(), "0.1.0".to_owned());
         let mut facts = vec![
-            SessionRecord::SessionCreated(SessionCreated { id, key, work_dir: None, origin: None, version }),
+            SessionRecord::SessionCreated(SessionCreated {
+                id,
+                key,
+                work_dir: None,
+                origin: None,
+                parent: None,
+                version,
+            }),
             SessionRecord::EpochStarted(EpochStarted::new(1, EpochReason::Created, blob(), blob())),
         ];
         for number in 1..=turns {
@@ -144,15 +145,7 @@ fn an_input_that_waits_is_marked() {
     assert_eq!(desk.run(&["run", "-s", "a", "go"]).0, 0);
     desk.with_journal(|journal| async move {
         let id = journal.session("a").await.unwrap().unwrap().id;
-        let in_inbox = |text: &str| {
-            InboxRecord::Input(Input {
-                id: InputId::generate(),
-                text: text.to_owned(),
-                images: vec![],
-                mode: JoinMode::Join,
-                client: None,
-            })
-        };
+        let in_inbox = |text: &str| InboxRecord::Input(Input::new(InputId::generate(), text, JoinMode::Join));
         let taken_back = in_inbox("never mind");
         let InboxRecord::Input(Input { id: unwanted, .. }) = &taken_back else { unreachable!() };
         let order = Order { id: OrderId::generate(), kind: OrderKind::Withdraw { input: *unwanted } };

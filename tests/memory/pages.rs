@@ -202,3 +202,24 @@ fn pages_are_searched() {
     assert!(shown.starts_with("page build  ("), "{shown}");
     assert_eq!(desk.run(&["memory", "search", "zebra"]).1, "No matches.\n");
 }
+
+/// Y11: the example of `docs/memory.md`, and questions without words.
+#[test]
+fn the_question_of_the_docs_is_answered() {
+    let desk = without_model();
+    write(&desk, "vera", "# Vera\n- In March she wanted the port 5433.\n");
+    let docs = include_str!("../../docs/memory.md");
+    let example = docs.lines().find_map(|line| line.strip_prefix("$ longhaul memory search ")).unwrap();
+
+    let arguments: Vec<&str> = ["memory", "search"].into_iter().chain(example.split(' ')).collect();
+    let (code, shown, errors) = desk.run(&arguments);
+
+    assert_eq!(code, 0, "{errors}");
+    assert!(shown.contains("5433"), "{shown}");
+    for nothing in ["***", "\""] {
+        let (code, shown, errors) = desk.run(&["memory", "search", nothing]);
+        assert_eq!((code, shown.as_str()), (0, "No matches.\n"), "{nothing}: {errors}");
+    }
+    let (code, _, errors) = desk.run(&["memory", "search", "which of the"]);
+    assert_eq!((code, errors.as_str()), (0, ""), "stop words alone are a question, too");
+}

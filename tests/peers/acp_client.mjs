@@ -1,47 +1,25 @@
 // An editor made of the official client: it drives a whole session and keeps every line that the agent sends.
 // Usage: acp_client.mjs WORK_FOLDER LONGHAUL ARGUMENTS…   with EDITORS, the folder of the packages.
 import { spawn } from "node:child_process";
-import { createRequire } from "node:module";
 import { existsSync, readFileSync, writeFileSync } from "node:fs";
 import { Readable, Writable } from "node:stream";
 import { join } from "node:path";
 import assert from "node:assert/strict";
+import { require, schemaJudge } from "./acp_schema.mjs";
 
-const require = createRequire(join(process.env.EDITORS, "package.json"));
 const acp = await import(require.resolve("@agentclientprotocol/sdk"));
-const Ajv = require("ajv/dist/2020.js");
-const schema = JSON.parse(readFileSync(join(process.env.EDITORS, "node_modules/@agentclientprotocol/sdk/schema/v1/schema.json")));
 const [work, program, ...words] = process.argv.slice(2);
 
-// The schema marks formats and defaults of its own that don't concern validity.
-const ajv = new Ajv({ strict: false, validateFormats: false });
-ajv.addSchema({ ...schema, $id: "acp" });
-const definition = (name) => ajv.getSchema(`acp#/$defs/${name}`) ?? assert.fail(`the schema has no ${name}`);
-const results = {
-  initialize: "InitializeResponse", authenticate: "AuthenticateResponse", "session/new": "NewSessionResponse",
-  "session/load": "LoadSessionResponse", "session/resume": "ResumeSessionResponse", "session/list": "ListSessionsResponse",
-  "session/prompt": "PromptResponse", "session/set_mode": "SetSessionModeResponse", "session/close": "CloseSessionResponse",
-  "session/set_config_option": "SetSessionConfigOptionResponse",
-};
-const requests = { "session/request_permission": "RequestPermissionRequest" };
-const notifications = { "session/update": "SessionNotification", "$/cancel_request": "CancelRequestNotification" };
-let checked = 0;
-
-function check(name, value, line) {
-  const isValid = definition(name);
-  assert.ok(isValid(value), `${name}: ${JSON.stringify(isValid.errors)}\n${line}`);
-  checked += 1;
-}
-
-/** Every line must be a message of the schema; the parts of `anyOf` are checked by their own names, because the whole accepts almost anything. */
-function checkLine(line, sent) {
-  const message = JSON.parse(line);
-  assert.equal(message.jsonrpc, "2.0", line);
-  if (message.method && "id" in message) check(requests[message.method], message.params, line);
-  else if (message.method) check(notifications[message.method], message.params, line);
-  else if (message.error) check("Error", message.error, line);
-  else check(results[sent.get(message.id)], message.result, line);
-}
+const judge = schemaJudge("v1", {
+  results: {
+    initialize: "InitializeResponse", authenticate: "AuthenticateResponse", "session/new": "NewSessionResponse",
+    "session/load": "LoadSessionResponse", "session/resume": "ResumeSessionResponse", "session/list": "ListSessionsResponse",
+    "session/prompt": "PromptResponse", "session/set_mode": "SetSessionModeResponse", "session/close": "CloseSessionResponse",
+    "session/set_config_option": "SetSessionConfigOptionResponse",
+  },
+  requests: { "session/request_permission": "RequestPermissionRequest" },
+  notifications: { "session/update": "SessionNotification", "$/cancel_request": "CancelRequestNotification" },
+});
 
 /** An agent, and what the editor knows of it. */
 class Agent {
@@ -54,7 +32,7 @@ class Agent {
       transform: (chunk, controller) => {
         const lines = (rest + Buffer.from(chunk).toString()).split("\n");
         rest = lines.pop();
-        lines.forEach((line) => checkLine(line, this.sent));
+        lines.forEach((line) => judge.checkLine(line, this.sent));
         controller.enqueue(chunk);
       },
     });
@@ -133,4 +111,4 @@ await until("the slow answer comes", () => second.texts("agent_message_chunk").i
 await second.connection.agent.notify(methods.session.cancel, { sessionId });
 assert.deepEqual(await cancelled, { stopReason: "cancelled" });
 await second.kill();
-console.log(`all of it works; ${checked} messages are valid`);
+console.log(`all of it works; ${judge.checked()} messages are valid`);

@@ -8,7 +8,7 @@ use std::time::Instant;
 
 use serde_json::Value;
 
-use crate::servers::PATIENCE;
+use crate::servers::TEST_TIMEOUT;
 
 /// The key that every server of these tests is sent.
 const KEY: &str = "sk-a-key-of-nobody-0123456789";
@@ -113,7 +113,7 @@ impl Printing {
 
     /// The next event of this type.
     pub(crate) fn wait_for(&self, kind: &str) -> Value {
-        let deadline = Instant::now() + PATIENCE;
+        let deadline = Instant::now() + TEST_TIMEOUT;
         loop {
             let left = deadline.saturating_duration_since(Instant::now());
             let event = self.events.recv_timeout(left).unwrap_or_else(|error| panic!("no {kind}: {error}"));

@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 
 use crate::desk::Desk;
 use crate::installed::peer;
-use crate::servers::PATIENCE;
+use crate::servers::TEST_TIMEOUT;
 
 const ASK_FOR_EXEC: &str = "[[approval.rule]]\ntool = \"exec\"\naction = \"ask\"\n";
 
@@ -51,11 +51,31 @@ fn the_official_client_of_editors_drives_a_whole_session() {
         "It went on.",
         {"text": "Slowly, slowly. ".repeat(1_000), "piece_ms": 100},
     ]));
-    let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/peers/acp_client.mjs");
 
+    drive(&desk, "acp_client.mjs");
+}
+
+/// E6: the official client for version 2 drives a session, and every message is valid.
+#[test]
+#[ignore = "needs the peers that scripts/peers installs; scripts/test runs it"]
+fn the_official_client_for_version_2_drives_a_session() {
+    let desk = desk(&json!([
+        {"text": "I write it.", "calls": [
+            {"name": "todo", "arguments": {"items": [{"text": "Write", "status": "in_progress"}]}},
+            {"name": "write_file", "arguments": {"path": "a.txt", "content": "one\n"}},
+            {"name": "exec", "arguments": {"command": "echo ran >> ran.txt"}},
+        ]},
+        "Written.",
+    ]));
+
+    drive(&desk, "acp_client_v2.mjs");
+}
+
+/// Runs a script of `tests/peers` that drives `longhaul acp`.
+fn drive(desk: &Desk, script: &str) {
+    let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/peers").join(script);
     let output =
-        node(&desk, &script).arg(work(&desk)).args([env!("CARGO_BIN_EXE_longhaul"), "acp"]).output().unwrap();
-
+        node(desk, &script).arg(work(desk)).args([env!("CARGO_BIN_EXE_longhaul"), "acp"]).output().unwrap();
     let (out, errors) = (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
     assert!(output.status.success() && out.contains("all of it works"), "{out}{errors}");
 }
@@ -102,7 +122,7 @@ fn a_headless_editor_runs_a_session_and_may_be_killed() {
 }
 
 fn wait_until(what: &str, mut is_so: impl FnMut() -> bool) {
-    let deadline = Instant::now() + PATIENCE;
+    let deadline = Instant::now() + TEST_TIMEOUT;
     while !is_so() {
         assert!(Instant::now() < deadline, "{what}");
         std::thread::sleep(Duration::from_millis(20));

@@ -9,7 +9,7 @@ use serde_json::Value;
 
 use crate::desk::Desk;
 use crate::installed::{lines_of, peer, start_serve};
-use crate::servers::PATIENCE;
+use crate::servers::TEST_TIMEOUT;
 
 /// Seconds that the fuzzer may take in a run of all tests.
 const FUZZ_SECONDS: u64 = 60;
@@ -165,7 +165,7 @@ fn a_client_that_reconnects_by_itself_sees_every_record_once() {
     let mut turns_ended = 0;
     for round in 0..3 {
         while turns_ended <= round {
-            let line = seqs.recv_timeout(PATIENCE).unwrap_or_else(|_| panic!("after {seen:?}"));
+            let line = seqs.recv_timeout(TEST_TIMEOUT).unwrap_or_else(|_| panic!("after {seen:?}"));
             let event: Value = serde_json::from_str(&line).unwrap();
             seen.extend(event["id"].as_str().and_then(|id| id.parse::<u64>().ok()));
             turns_ended += usize::from(event["type"] == "turn_ended");

@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 
 use crate::desk::Desk;
 use crate::installed::{peer, start_serve};
-use crate::servers::PATIENCE;
+use crate::servers::TEST_TIMEOUT;
 
 const TOKEN: &str = "a-token-of-these-tests-0123456789";
 
@@ -177,7 +177,7 @@ print("all of it works")
     let client = served.client(&peer("python-clients/bin/python"), &program);
     let running = std::thread::spawn(move || all_of_it_works(client));
 
-    let deadline = Instant::now() + PATIENCE;
+    let deadline = Instant::now() + TEST_TIMEOUT;
     while served.ran_lines() == 0 {
         assert!(Instant::now() < deadline && !running.is_finished(), "the tool did not run");
         std::thread::sleep(Duration::from_millis(20));

@@ -7,7 +7,7 @@ use std::time::Instant;
 
 use crate::http_server::{HttpServer, PUBLIC_NAME, TOKEN};
 use crate::installed::peer;
-use crate::servers::PATIENCE;
+use crate::servers::TEST_TIMEOUT;
 use crate::servers::free_port;
 
 /// nginx on loopback, in front of a server.
@@ -39,7 +39,7 @@ impl Proxy {
         command.arg("-c").arg(folder.join("nginx.conf")).arg("-e").arg(folder.join("nginx-error.log"));
         let process = command.stdout(Stdio::null()).spawn().unwrap();
         let proxy = Self { port, process };
-        let deadline = Instant::now() + PATIENCE;
+        let deadline = Instant::now() + TEST_TIMEOUT;
         while TcpStream::connect(("127.0.0.1", port)).is_err() {
             assert!(Instant::now() < deadline, "nginx does not listen");
             std::thread::sleep(std::time::Duration::from_millis(20));
@@ -50,7 +50,7 @@ impl Proxy {
     /// Sends a request as a client does that knows only the public name.
     fn send(&self, method: &str, path: &str, headers: &str, body: &str) -> TcpStream {
         let stream = TcpStream::connect(("127.0.0.1", self.port)).unwrap();
-        stream.set_read_timeout(Some(PATIENCE)).unwrap();
+        stream.set_read_timeout(Some(TEST_TIMEOUT)).unwrap();
         let head = format!(
             "{method} {path} HTTP/1.1\r\nHost: {PUBLIC_NAME}:{}\r\nConnection: close\r\nContent-Type: application/json\r\n\
              Content-Length: {}\r\n{headers}\r\n",

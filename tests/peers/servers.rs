@@ -15,7 +15,7 @@ pub(crate) fn free_port() -> u16 {
 }
 
 /// How long a test waits before it gives up; nothing depends on it but how soon a failure is told.
-pub(crate) const PATIENCE: Duration = Duration::from_secs(120);
+pub(crate) const TEST_TIMEOUT: Duration = Duration::from_secs(120);
 
 /// Starts what follows it, and ends it when standard input ends: also when the test was killed and nothing of it runs any more.
 const UNTIL_STDIN_ENDS: &str = r#"exec 3<&0; "$@" </dev/null 3<&- & server=$!; (cat <&3; kill -9 $server) 2>/dev/null & wait $server 2>/dev/null"#;
@@ -63,14 +63,29 @@ impl Server {
         Self::start(&command, port, "/health")
     }
 
+    /// A server of MCP made with a framework.
+    pub(crate) fn mcp_framework() -> Self {
+        let port = free_port();
+        let program = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/peers/mcp_framework_server.py");
+        let mut command = Command::new(peer("mcp-framework/bin/python"));
+        command.arg(program).args(["http", &port.to_string()]);
+        Self::start_and_wait(&command, port, |server| server.get("/mcp").is_some())
+    }
+
     fn start(command: &Command, port: u16, ready: &str) -> Self {
+        Self::start_and_wait(command, port, |server| {
+            server.get(ready).is_some_and(|(status, _)| status == 200)
+        })
+    }
+
+    fn start_and_wait(command: &Command, port: u16, is_ready: impl Fn(&Self) -> bool) -> Self {
         let mut shell = Command::new("sh");
         shell.args(["-c", UNTIL_STDIN_ENDS, "sh"]).arg(command.get_program()).args(command.get_args());
         let process =
             shell.stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::inherit()).spawn().unwrap();
         let mut server = Self { process, port };
-        let deadline = Instant::now() + PATIENCE;
-        while server.get(ready).is_none_or(|(status, _)| status != 200) {
+        let deadline = Instant::now() + TEST_TIMEOUT;
+        while !is_ready(&server) {
             let ended = server.process.try_wait().unwrap();
             assert!(ended.is_none() && Instant::now() < deadline, "no {command:?} at {port}: {ended:?}");
             std::thread::sleep(Duration::from_millis(20));
@@ -92,7 +107,7 @@ impl Server {
     /// The status and the body of an answer, if one comes. HTTP/1.0 has no chunks to put together.
     fn get(&self, path: &str) -> Option<(u16, String)> {
         let mut stream = TcpStream::connect(("127.0.0.1", self.port)).ok()?;
-        stream.set_read_timeout(Some(PATIENCE)).ok()?;
+        stream.set_read_timeout(Some(TEST_TIMEOUT)).ok()?;
         write!(stream, "GET {path} HTTP/1.0\r\nHost: 127.0.0.1\r\n\r\n").ok()?;
         let mut answer = Vec::new();
         stream.read_to_end(&mut answer).ok()?;

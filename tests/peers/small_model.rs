@@ -8,7 +8,7 @@ use rustix::process::{Pid, Signal, kill_process};
 use serde_json::{Value, json};
 
 use crate::desk::{Desk, Printing, Ran};
-use crate::servers::{PATIENCE, Server};
+use crate::servers::{Server, TEST_TIMEOUT};
 
 /// As `small_model.py` gives it.
 const WINDOW: &str = "2,048";
@@ -145,7 +145,7 @@ fn ctrl_c_ends_a_long_answer_and_the_server_is_free_again() {
     assert_eq!((&end["outcome"], code), (&json!("cancelled"), Some(130)));
     assert!(cancelled_at.elapsed() < Duration::from_secs(30), "{:?}", cancelled_at.elapsed());
     while is_busy(&server) {
-        assert!(cancelled_at.elapsed() < PATIENCE, "the server goes on with an answer that nobody wants");
+        assert!(cancelled_at.elapsed() < TEST_TIMEOUT, "the server goes on with an answer that nobody wants");
         std::thread::sleep(Duration::from_millis(10));
     }
 }

@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use rustix::process::{Pid, Resource, Rlimit, Signal, getrlimit, kill_process, setrlimit};
 use serde_json::{Value, json};
 
-use crate::{Desk, PATIENCE, eventually, said};
+use crate::{Desk, TEST_TIMEOUT, eventually, said};
 
 /// A serving process and what it said at its start.
 pub(crate) struct HttpServing {
@@ -50,7 +50,7 @@ impl HttpServing {
     fn get(&self, path: &str, token: &str) -> (u16, String) {
         let head = format!("GET {path} HTTP/1.1\r\nHost: {}\r\nConnection: close\r\n", self.address);
         let mut stream = TcpStream::connect(&self.address).unwrap();
-        stream.set_read_timeout(Some(PATIENCE)).unwrap();
+        stream.set_read_timeout(Some(TEST_TIMEOUT)).unwrap();
         write!(stream, "{head}Authorization: Bearer {token}\r\n\r\n").unwrap();
         let mut answer = String::new();
         stream.read_to_string(&mut answer).unwrap();
@@ -318,7 +318,7 @@ fn a_signal_ends_the_server_and_the_next_process_goes_on_at_the_same_port() {
 
 /// Waits until the server closes a connection on which nothing was sent. `false` if it sends something, or does not close it.
 fn is_closed_silently(mut stream: &TcpStream) -> bool {
-    stream.set_read_timeout(Some(PATIENCE)).unwrap();
+    stream.set_read_timeout(Some(TEST_TIMEOUT)).unwrap();
     stream.read(&mut [0; 1]).is_ok_and(|read| read == 0)
 }
 

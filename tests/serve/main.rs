@@ -11,6 +11,7 @@ mod kills;
 mod openai;
 mod signals;
 mod slow_reader;
+mod subagents;
 
 use std::io::{BufRead, BufReader};
 use std::path::PathBuf;
@@ -25,7 +26,7 @@ use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 
 /// How long a test waits before it gives up.
-const PATIENCE: Duration = Duration::from_secs(60);
+const TEST_TIMEOUT: Duration = Duration::from_secs(60);
 
 /// A folder with a home, a work folder and a script.
 struct Desk(tempfile::TempDir);
@@ -139,12 +140,12 @@ impl Serving {
 
     /// The next event, and when it came.
     fn next(&self) -> (Instant, Value) {
-        self.events.recv_timeout(PATIENCE).unwrap_or_else(|error| panic!("no event: {error}"))
+        self.events.recv_timeout(TEST_TIMEOUT).unwrap_or_else(|error| panic!("no event: {error}"))
     }
 
     /// The next event of this type, and when it came.
     fn wait_for(&self, kind: &str) -> (Instant, Value) {
-        let deadline = Instant::now() + PATIENCE;
+        let deadline = Instant::now() + TEST_TIMEOUT;
         loop {
             let left = deadline.saturating_duration_since(Instant::now());
             let (at, event) =
@@ -179,7 +180,7 @@ impl Drop for Serving {
 
 /// Waits until something is so.
 fn eventually(what: &str, mut is_so: impl FnMut() -> bool) {
-    let deadline = Instant::now() + PATIENCE;
+    let deadline = Instant::now() + TEST_TIMEOUT;
     while !is_so() {
         assert!(Instant::now() < deadline, "{what}");
         std::thread::sleep(Duration::from_millis(5));

@@ -17,7 +17,7 @@ use serde_json::{Value, json};
 
 use crate::followers::{command, desk_with};
 use crate::http::HttpServing;
-use crate::{Desk, PATIENCE, eventually};
+use crate::{Desk, TEST_TIMEOUT, eventually};
 
 const CHAT: Protocol = Protocol::OpenaiChat;
 const TOKEN: &str = "a-token-of-these-tests-0123456789";
@@ -85,7 +85,7 @@ impl Api {
     /// Sends a request. Returns the status and the body that is still to come; HTTP/1.0 has no chunks to put together.
     fn send(&self, path: &str, body: Option<&Value>) -> (u16, BufReader<TcpStream>) {
         let mut stream = TcpStream::connect(&self.serving.address).unwrap();
-        stream.set_read_timeout(Some(PATIENCE)).unwrap();
+        stream.set_read_timeout(Some(TEST_TIMEOUT)).unwrap();
         let (method, body) = match body {
             Some(body) => ("POST", body.to_string()),
             None => ("GET", String::new()),

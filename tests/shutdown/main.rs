@@ -25,11 +25,11 @@ mod second_signal;
 use std::time::{Duration, Instant};
 
 /// How long a test waits before it gives up. A machine that has much else to do is no reason to fail.
-const PATIENCE: Duration = Duration::from_secs(60);
+const TEST_TIMEOUT: Duration = Duration::from_secs(60);
 
 /// Waits until something is so.
 fn eventually(what: &str, mut is_so: impl FnMut() -> bool) {
-    let deadline = Instant::now() + PATIENCE;
+    let deadline = Instant::now() + TEST_TIMEOUT;
     while !is_so() {
         assert!(Instant::now() < deadline, "{what}");
         std::thread::sleep(Duration::from_millis(5));

@@ -20,7 +20,7 @@ use serde_json::{Value, json};
 
 use crate::desk::{Desk, told};
 
-const PATIENCE: Duration = Duration::from_secs(60);
+const TEST_TIMEOUT: Duration = Duration::from_secs(60);
 /// The longest answer of the model, in tokens.
 const MAX_ANSWER: u64 = 4_000;
 
@@ -130,7 +130,7 @@ impl Drop for Started {
 }
 
 fn eventually(what: &str, mut is_so: impl FnMut() -> bool) {
-    let deadline = Instant::now() + PATIENCE;
+    let deadline = Instant::now() + TEST_TIMEOUT;
     while !is_so() {
         assert!(Instant::now() < deadline, "{what}");
         std::thread::sleep(Duration::from_millis(5));

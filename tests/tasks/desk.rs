@@ -22,7 +22,7 @@ use serde_json::Value;
 pub(crate) use plain::{Desk, told};
 
 /// How long a test waits before it gives up. One of them prints a gigabyte.
-const PATIENCE: Duration = Duration::from_secs(240);
+const TEST_TIMEOUT: Duration = Duration::from_secs(240);
 /// Prints a line, and another one when the test says so.
 pub(crate) const WAITS: &str = "echo begun; while [ ! -e go.txt ]; do sleep 0.02; done; echo the end";
 
@@ -54,6 +54,7 @@ impl Desk {
                     key: key.to_owned(),
                     work_dir: Some(self.path("work").display().to_string()),
                     origin: None,
+                    parent: None,
                     version: "0.0.0".to_owned(),
                 };
                 append = append.record(SessionRecord::SessionCreated(created).encode());
@@ -76,6 +77,7 @@ impl Desk {
             description: format!("a task of {key}"),
             target: "local".to_owned(),
             started_at: Some(now()),
+            session: None,
         };
         let id = started.task_id;
         let session = self.record(key, vec![SessionRecord::TaskStarted(started)], vec![]);
@@ -106,8 +108,7 @@ impl Desk {
         let (input, question) = (InputId::generate(), QuestionId::generate());
         let (attempt, call) = (AttemptId::generate(), CallId::generate());
         let text = "go".to_owned();
-        let accepted =
-            Input { id: input, text: text.clone(), images: vec![], mode: JoinMode::Join, client: None };
+        let accepted = Input::new(input, text.clone(), JoinMode::Join);
         let inbox_through = self.with_journal(|journal| async move {
             let session = name_session(&*journal, key).await.unwrap();
             accept(&*journal, session, InboxRecord::Input(accepted).encode()).await.unwrap()
@@ -121,14 +122,7 @@ impl Desk {
         let asked =
             Question { call: Some(call), ..Question::new(question, QuestionKind::Approval, "May exec run?") };
         let facts = vec![
-            SessionRecord::InputTaken(InputTaken {
-                id: input,
-                inbox_through,
-                text,
-                images: vec![],
-                mode,
-                client: None,
-            }),
+            SessionRecord::InputTaken(InputTaken::of(Input::new(input, text, mode), inbox_through)),
             SessionRecord::TurnStarted(TurnStarted { turn: 1 }),
             SessionRecord::StepStarted(StepStarted::new(1)),
             SessionRecord::AttemptStarted(AttemptStarted { attempt, model: "m".to_owned() }),
@@ -147,7 +141,7 @@ fn now() -> At {
 }
 
 pub(crate) fn eventually(what: &str, mut is_so: impl FnMut() -> bool) {
-    let deadline = Instant::now() + PATIENCE;
+    let deadline = Instant::now() + TEST_TIMEOUT;
     while !is_so() {
         assert!(Instant::now() < deadline, "{what}");
         std::thread::sleep(Duration::from_millis(5));
@@ -170,7 +164,7 @@ impl Running {
     }
 
     pub(crate) fn line(&mut self) -> String {
-        self.lines.recv_timeout(PATIENCE).unwrap_or_else(|error| panic!("no further line: {error}"))
+        self.lines.recv_timeout(TEST_TIMEOUT).unwrap_or_else(|error| panic!("no further line: {error}"))
     }
 
     /// The next event of this type.

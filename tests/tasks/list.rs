@@ -136,6 +136,7 @@ fn what_the_record_keeps_is_shown_when_the_files_are_gone() {
     let output = b"kept\n".to_vec();
     let ended = TaskEnded {
         unasked: false,
+        session: None,
         task_id: id,
         status: TaskStatus::Completed,
         exit_code: Some(0),

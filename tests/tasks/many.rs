@@ -128,7 +128,7 @@ fn fifty_tasks_and_endless_output_cost_no_memory_and_every_end_is_told_once() {
     assert!(at_most < 120 * MIB && at_most < 4 * before, "{before} KiB before, then {at_most} KiB");
     assert_eq!(of_keepers.len(), SESSIONS * EACH);
     let (least, most) = (of_keepers.iter().min().unwrap(), of_keepers.iter().max().unwrap());
-    assert!(*most < 3 * MIB && *most < 2 * least, "{of_keepers:?}");
+    assert!(*most < 4 * MIB && *most < 2 * least, "{of_keepers:?}");
     assert!(on_disk.iter().all(|bytes| *bytes < KEPT + KEPT / 16), "{on_disk:?}");
     for [started, ended, told] in all {
         let set = |ids: &[TaskId]| ids.iter().copied().collect::<BTreeSet<_>>();

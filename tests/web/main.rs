@@ -6,6 +6,8 @@
 #[allow(dead_code, reason = "other tests use more of it")]
 mod desk;
 
+use longhaul_model::Protocol;
+use longhaul_testkit::wire::{ModelServer, Reply, Script, ScriptedAnswer};
 use longhaul_testkit::{WebReply, WebServer, web_page};
 use serde_json::{Value, json};
 
@@ -88,6 +90,46 @@ fn a_project_can_not_allow_private_hosts_before_it_is_trusted() {
     assert!(desk.records("a", "tool_finished")[0]["is_error"].as_bool().unwrap());
 }
 
+/// E7, P8: the provider's own search is a call like any other: on record, marked, and made again after a crash in it. It is paid.
+#[test]
+fn the_models_provider_searches_and_its_pages_are_data() {
+    let call = ScriptedAnswer::nothing().call("web_search", json!({"query": "ferries to Capri"}));
+    let frames = [
+        json!({"type": "message_start", "message": {"usage": {"input_tokens": 9}}}),
+        json!({"type": "content_block_start", "index": 0, "content_block": {"type": "web_search_tool_result", "tool_use_id": "s1",
+            "content": [{"type": "web_search_result", "url": "https://example.org/a", "title": "Ferries"}]}}),
+        json!({"type": "content_block_stop", "index": 0}),
+        json!({"type": "content_block_start", "index": 1, "content_block": {"type": "text", "text": "At noon."}}),
+        json!({"type": "content_block_stop", "index": 1}),
+        json!({"type": "message_delta", "delta": {"stop_reason": "end_turn"}, "usage": {"output_tokens": 3}}),
+        json!({"type": "message_stop"}),
+    ];
+    let found: String = frames.iter().map(|frame| format!("event: x\ndata: {frame}\n\n")).collect();
+    let done = ScriptedAnswer::text("It leaves at noon.");
+    let replies = [call.bytes(Protocol::Anthropic), found.into_bytes(), done.bytes(Protocol::Anthropic)];
+    let server = ModelServer::start(Script::list(replies.map(Reply::stream).into()));
+    let desk = Desk::with_model_of_config(&format!(
+        "[model]\nname = 'custom/m'\nbase_url = '{}/v1'\nprotocol = 'anthropic'\ncontext_window = 100000\n\
+         [memory]\nextract_at_tokens = 0\n[web]\nsearch = 'provider'\n",
+        server.url()
+    ));
+
+    let (code, out, errors) = desk.run(&["run", "-s", "a", "when does it leave?"]);
+
+    assert_eq!((code, out.as_str()), (0, "It leaves at noon.\n"), "{errors}");
+    let result = desk.records("a", "tool_finished").remove(0);
+    let content = result["content"].as_str().unwrap();
+    assert!(content.starts_with("untrusted:"), "{content}");
+    assert!(content.ends_with("At noon.\n1. Ferries\n   https://example.org/a"), "{content}");
+    let search = server.requests()[1].json();
+    assert_eq!(search["tools"][0]["type"], "web_search_20250305");
+    assert!(search["messages"].to_string().contains("ferries to Capri"), "{search}");
+    let tools = server.requests()[0].json()["tools"].to_string();
+    assert!(tools.contains("\"web_search\"") && !tools.contains("web_search_20250305"), "{tools}");
+    let statement = desk.json(&["statement", "--json"]).to_string();
+    assert!(statement.contains("\"calls\":3"), "{statement}");
+}
+
 /// P5, E7: doctor says what can be reached, and how to get a search.
 #[test]
 fn doctor_says_what_can_be_reached_and_whether_there_is_a_search() {
@@ -104,7 +146,10 @@ fn doctor_says_what_can_be_reached_and_whether_there_is_a_search() {
     let (web, search) = findings("");
     assert_eq!((&web["ok"], &search["ok"]), (&json!(true), &json!(true)));
     assert!(
-        search["found"].as_str().unwrap().starts_with("no web search; to have one, set web.search"),
+        search["found"]
+            .as_str()
+            .unwrap()
+            .starts_with("web search by the model's provider, if it is Anthropic"),
         "{search}"
     );
     let (web, search) = findings("[web]\nproxy = 'http://me:secret@proxy.lan:3128'\nsearch = 'brave'\n");

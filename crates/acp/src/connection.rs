@@ -7,23 +7,25 @@ use std::pin::Pin;
 use std::time::Duration;
 
 use longhaul_agent::Runtime;
+use longhaul_jsonrpc::{BadMessage, Line, LineReader, MAX_LINE_BYTES, Message, Params, parse_message};
 use serde_json::{Value, json};
 use tokio::io::{AsyncBufRead, AsyncWrite, AsyncWriteExt, BufWriter};
 use tokio::sync::mpsc;
 use tokio::task::JoinSet;
 
 use crate::directory::{find_session, folder_of, list_sessions, new_key, work_folder};
+use crate::editor_servers::EditorServers;
 use crate::error::{Error, Result};
 use crate::options::{Choice, known_models, parse_choice, parse_mode};
 use crate::prompt::message_of;
-use crate::session::{ChoiceAnswer, Opening, SessionCommand, SessionSetup, SessionTask};
-use crate::wire::line::{Line, LineReader, MAX_LINE_BYTES};
+use crate::session::{ChoiceAnswer, OpenRequest, SessionCommand, SessionSetup, SessionTask};
 use crate::wire::params::{
     CancelRequestParams, ClientFeatures, InitializeParams, ListSessionsParams, OpenSessionParams,
     PromptParams, SessionParams, SetConfigOptionParams, SetModeParams,
 };
 use crate::wire::reply::initialize_reply;
-use crate::wire::rpc::{BadMessage, Incoming, Outbox, Params, parse_message};
+use crate::wire::rpc::{Outbox, parse_params};
+use crate::wire::{ProtocolVersion, version2};
 
 /// Opens the runtime for sessions in this folder. The error is shown in the editor.
 pub type OpenRuntime<'a> =
@@ -116,67 +118,74 @@ impl Connection<'_> {
         while self.tasks.try_join_next().is_some() {}
         let message = match line {
             Line::Text(line) => parse_message(&line),
-            Line::TooLong => {
-                let error = Error::LineTooLong { max_bytes: MAX_LINE_BYTES };
-                Err(Box::new(BadMessage { id: Value::Null, error }))
-            }
+            Line::TooLong => Err(Box::new(BadMessage::too_long())),
         };
         match message {
-            Ok(Incoming::Request { id, method, params }) => {
+            Ok(Message::Request { id, method, params }) => {
                 if let Err(error) = self.request(&id, &method, &params).await {
                     self.outbox.reply::<Value>(&id, Err(error)).await;
                 }
             }
             // A notification has no answer, whatever is wrong with it.
-            Ok(Incoming::Notification { method, params }) => drop(self.notification(&method, &params)),
-            Ok(Incoming::Reply { id, result }) => self.outbox.settle(&id, &result),
-            Err(bad) => self.outbox.reply::<Value>(&bad.id, Err(bad.error)).await,
+            Ok(Message::Notification { method, params }) => drop(self.notification(&method, &params)),
+            Ok(Message::Reply { id, result }) => self.outbox.settle(&id, &result),
+            Err(bad) => self.outbox.reply::<Value>(&bad.id, Err(bad.error.into())).await,
         }
     }
 
     /// Carries out a request. It answers itself, or its session does.
     async fn request(&mut self, id: &Value, method: &str, params: &Params) -> Result<()> {
         if method == "initialize" {
-            let params: InitializeParams = params.parse(method)?;
-            self.features = Some(ClientFeatures::of(&params.client_capabilities));
-            self.outbox.reply(id, Ok(initialize_reply())).await;
+            let params: InitializeParams = parse_params(params, method)?;
+            let features = ClientFeatures::of(&params);
+            self.features = Some(features);
+            let reply = match features.version {
+                ProtocolVersion::V1 => initialize_reply(),
+                ProtocolVersion::V2 => version2::initialize_reply(),
+            };
+            self.outbox.reply(id, Ok(reply)).await;
             return Ok(());
         }
-        if self.features.is_none() {
+        let Some(features) = self.features else {
             return Err(Error::NotInitialized { method: method.to_owned() });
-        }
+        };
         match method {
+            "authenticate" | "session/load" | "session/set_mode"
+                if features.version == ProtocolVersion::V2 =>
+            {
+                return Err(Error::UnknownMethod { method: method.to_owned() });
+            }
             // There is nothing to sign in to.
             "authenticate" => self.outbox.reply(id, Ok(json!({}))).await,
             "session/new" | "session/load" | "session/resume" => {
-                return self.open_session(id, method, params.parse(method)?).await;
+                return self.open_session(id, method, parse_params(params, method)?).await;
             }
             "session/list" => {
-                let params: ListSessionsParams = params.parse(method)?;
+                let params: ListSessionsParams = parse_params(params, method)?;
                 let folder = params.cwd.clone();
                 let journal = self.runtime_for(folder.as_deref()).await?.journal();
                 self.outbox.reply(id, list_sessions(&*journal, &params).await).await;
             }
             "session/prompt" => {
-                let PromptParams { session_id, prompt } = params.parse(method)?;
+                let PromptParams { session_id, prompt } = parse_params(params, method)?;
                 let session = self.session(&session_id)?;
                 let message = message_of(prompt)?;
                 session.send(SessionCommand::Prompt { id: id.clone(), message })?;
             }
             "session/set_mode" => {
-                let SetModeParams { session_id, mode_id } = params.parse(method)?;
+                let SetModeParams { session_id, mode_id } = parse_params(params, method)?;
                 let choice = Choice::Mode(parse_mode(method, &mode_id)?);
                 let (id, answer) = (id.clone(), ChoiceAnswer::Nothing);
                 self.session(&session_id)?.send(SessionCommand::Choose { id, choice, answer })?;
             }
             "session/set_config_option" => {
-                let params: SetConfigOptionParams = params.parse(method)?;
+                let params: SetConfigOptionParams = parse_params(params, method)?;
                 let choice = parse_choice(method, &params)?;
                 let (id, answer) = (id.clone(), ChoiceAnswer::ConfigOptions);
                 self.session(&params.session_id)?.send(SessionCommand::Choose { id, choice, answer })?;
             }
             "session/close" => {
-                let SessionParams { session_id } = params.parse(method)?;
+                let SessionParams { session_id } = parse_params(params, method)?;
                 self.session(&session_id)?.send(SessionCommand::Close { id: id.clone() })?;
                 self.sessions.remove(&session_id);
             }
@@ -188,12 +197,12 @@ impl Connection<'_> {
     fn notification(&self, method: &str, params: &Params) -> Result<()> {
         match method {
             "session/cancel" => {
-                let SessionParams { session_id } = params.parse(method)?;
+                let SessionParams { session_id } = parse_params(params, method)?;
                 self.session(&session_id)?.send(SessionCommand::Cancel)
             }
             // The session that has the prompt knows it.
             "$/cancel_request" => {
-                let CancelRequestParams { request_id } = params.parse(method)?;
+                let CancelRequestParams { request_id } = parse_params(params, method)?;
                 let cancel = || SessionCommand::CancelPrompt { id: request_id.clone() };
                 self.sessions.values().try_for_each(|session| session.send(cancel()))
             }
@@ -210,11 +219,14 @@ impl Connection<'_> {
         let cwd = work_folder(&params.cwd)?;
         let mut ignored = params.ignored();
         let runtime = self.runtime_for(Some(&cwd)).await?;
+        let EditorServers { servers, warnings } =
+            EditorServers::parse(params.mcp_servers(), runtime.config());
+        ignored.extend(warnings);
         ignored.extend(self.other_config(&runtime, &cwd));
         let (id, known_models) = (id.clone(), self.known_models.clone());
-        let (editor_id, key, work_dir, opening) = if method == "session/new" {
+        let (editor_id, key, work_dir, request) = if method == "session/new" {
             let key = new_key(&cwd);
-            (key.clone(), key, cwd, Opening::New { id, ignored })
+            (key.clone(), key, cwd, OpenRequest::New { id, ignored })
         } else {
             let name = params.session_id.ok_or_else(|| Error::params(method, "missing field `sessionId`"))?;
             let journal = runtime.journal();
@@ -223,11 +235,11 @@ impl Connection<'_> {
             if folder != cwd {
                 ignored.push(format!("the session works in {}, where it began", folder.display()));
             }
-            let opening = match method {
-                "session/load" => Opening::Load { id, ignored },
-                _ => Opening::Resume { id, ignored },
+            let request = match (method, &params.replay_from) {
+                ("session/load", _) | (_, Some(_)) => OpenRequest::Load { id, ignored },
+                _ => OpenRequest::Resume { id, ignored },
             };
-            (name, entry.key, folder, opening)
+            (name, entry.key, folder, request)
         };
         let setup = SessionSetup {
             editor_id: editor_id.clone(),
@@ -237,10 +249,11 @@ impl Connection<'_> {
             outbox: self.outbox.clone(),
             features: self.features.unwrap_or_default(),
             known_models,
+            servers,
         };
         let task = SessionTask::new(setup).await?;
         let (commands, receiver) = mpsc::unbounded_channel();
-        self.tasks.spawn(task.run(opening, receiver));
+        self.tasks.spawn(task.run(request, receiver));
         // A session that is opened again leaves its first task, which ends with its last command.
         self.sessions.insert(editor_id, OpenSession { key, commands });
         Ok(())

@@ -1,17 +1,13 @@
 use longhaul_protocol::PrintablePath;
 use std::path::PathBuf;
 
-use crate::wire::rpc::RpcError;
+use longhaul_jsonrpc::RpcError;
 
 /// Why a message of an editor can't be carried out. Each error is the answer to one message; the connection goes on.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum Error {
-    #[error("this line is not JSON: {reason}")]
-    Syntax { reason: String },
-    #[error("this is no JSON-RPC 2.0 message: {reason}")]
-    Envelope { reason: String },
-    #[error("this line is too long: a message may have {} MiB", max_bytes >> 20)]
-    LineTooLong { max_bytes: usize },
+    #[error(transparent)]
+    Message(#[from] longhaul_jsonrpc::MessageError),
     #[error("{method} came before initialize; call initialize first")]
     NotInitialized { method: String },
     #[error("there is no method {method}")]
@@ -29,6 +25,9 @@ pub(crate) enum Error {
     Open(String),
     #[error("{0}")]
     TurnFailed(String),
+    /// Only in version 2: a prompt that was cancelled before it was on record.
+    #[error("cancelled before the session took it")]
+    Cancelled,
     #[error("the session ended on this side; load it again")]
     SessionEnded,
     #[error(transparent)]
@@ -47,11 +46,12 @@ impl Error {
     /// The code of JSON-RPC, or of the protocol.
     fn code(&self) -> i32 {
         match self {
-            Self::Syntax { .. } => -32_700,
-            Self::Envelope { .. } | Self::LineTooLong { .. } | Self::NotInitialized { .. } => -32_600,
+            Self::Message(error) => error.code(),
+            Self::NotInitialized { .. } => -32_600,
             Self::UnknownMethod { .. } => -32_601,
             Self::Params { .. } | Self::WorkFolder { .. } => -32_602,
             Self::UnknownSession { .. } => -32_002,
+            Self::Cancelled => -32_800,
             Self::Open(_) | Self::TurnFailed(_) | Self::SessionEnded | Self::Agent(_) | Self::Journal(_) => {
                 -32_603
             }
@@ -61,6 +61,6 @@ impl Error {
 
 impl From<&Error> for RpcError {
     fn from(error: &Error) -> Self {
-        Self { code: error.code(), message: error.to_string() }
+        Self::new(error.code(), error.to_string())
     }
 }

@@ -1,4 +1,4 @@
-//! Longhaul in editors: the Agent Client Protocol (ACP), version 1, over standard input and output.
+//! Longhaul in editors: the Agent Client Protocol (ACP), versions 1 and 2, over standard input and output.
 //!
 //! # What this crate promises
 //!
@@ -18,6 +18,7 @@
 //! | `connection` | the loop: lines in, lines out, methods |
 //! | `directory` | the sessions of the home: by the editor's id, and as a list |
 //! | `session` | the task of one session: prompts, questions, choices |
+//! | `editor_servers` | the MCP servers that the editor brings |
 //! | `update` | records and live events become updates; pure |
 //! | `prompt`, `question`, `options` | prompts as messages; questions as requests; modes and models |
 //! | `wire` | JSON-RPC and the messages of the protocol |
@@ -27,6 +28,7 @@
 
 mod connection;
 mod directory;
+mod editor_servers;
 mod error;
 mod options;
 mod prompt;

@@ -8,8 +8,8 @@ use serde_json::{Value, json};
 
 use crate::update::tool_call::{diff_content, started_call};
 use crate::wire::params::{FormReply, PermissionOutcome, PermissionReply};
-use crate::wire::rpc::RpcError;
 use crate::wire::update::{PermissionOption, ToolCall, ToolContent, ToolKind, ToolStatus};
+use longhaul_jsonrpc::RpcError;
 
 const MAX_TITLE_CHARS: usize = 200;
 /// The field of a form.
@@ -100,6 +100,8 @@ pub(crate) fn options(question: &Question) -> Vec<PermissionOption> {
             Answer::Project => ("Always in this project", "allow_always"),
             Answer::No if is_plan => ("No, leave it", "reject_once"),
             Answer::No => ("No", "reject_once"),
+            // A server's question that the user may decline.
+            Answer::Text("no") if question.kind == QuestionKind::Elicitation => ("no", "reject_once"),
             Answer::Text(text) => (text, "allow_once"),
         };
         PermissionOption { option_id: answer.word().to_owned(), name: name.to_owned(), kind }

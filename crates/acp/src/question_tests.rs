@@ -2,7 +2,7 @@ use longhaul_protocol::{Question, QuestionId, QuestionKind};
 use serde_json::json;
 
 use super::{Decision, Form, decision, options};
-use crate::wire::rpc::RpcError;
+use longhaul_jsonrpc::RpcError;
 
 fn question(kind: QuestionKind, choices: &[&str]) -> Question {
     let choices = choices.iter().map(|choice| (*choice).to_owned()).collect();
@@ -24,6 +24,16 @@ fn the_options_are_the_answers_that_exist() {
     assert_eq!(shown, all);
 }
 
+/// E8: "no" to a server's question is a refusal; to the agent's own question, it is a word like any other.
+#[test]
+fn no_to_a_servers_question_is_a_refusal() {
+    let kinds =
+        |kind| options(&question(kind, &["yes", "no"])).iter().map(|option| option.kind).collect::<Vec<_>>();
+
+    assert_eq!(kinds(QuestionKind::Elicitation), ["allow_once", "reject_once"]);
+    assert_eq!(kinds(QuestionKind::Ask), ["allow_once", "allow_once"]);
+}
+
 #[test]
 fn a_question_of_an_earlier_version_has_yes_and_no() {
     let question = question(QuestionKind::Budget, &[]);
@@ -38,7 +48,7 @@ fn a_question_of_an_earlier_version_has_yes_and_no() {
 #[test]
 fn only_a_chosen_option_is_an_answer() {
     let selected = json!({"outcome": {"outcome": "selected", "optionId": "always"}});
-    let error = RpcError { code: -32_601, message: "no such method".to_owned() };
+    let error = RpcError::new(-32_601, "no such method");
 
     assert_eq!(decision(Form::Options, Ok(selected)), Decision::Answer("always".to_owned()));
     assert_eq!(decision(Form::Options, Ok(json!({"outcome": {"outcome": "cancelled"}}))), Decision::Cancel);

@@ -112,6 +112,40 @@ pub enum Error {
         /// Why.
         reason: String,
     },
+    /// A schedule can't be used as it is written.
+    #[error("schedule {name}: {reason}")]
+    Schedule {
+        /// The schedule.
+        name: String,
+        /// What is wrong with it.
+        reason: longhaul_schedule::Error,
+    },
+    /// There is no schedule with this name.
+    #[error("no schedule {name:?}; {known}")]
+    NoSuchSchedule {
+        /// The name that the caller asked for.
+        name: String,
+        /// The nearest name, or the names that there are.
+        known: String,
+    },
+    /// The name of a new schedule is taken.
+    #[error("there is a schedule {name:?} already; choose another name, or delete that one first")]
+    ScheduleExists {
+        /// The name.
+        name: String,
+    },
+    /// The schedule is in the config, so only the config can change it.
+    #[error("schedule {name:?} is in the config; change it there")]
+    ScheduleInConfig {
+        /// The schedule.
+        name: String,
+    },
+    /// A session has as many schedules as an agent may make.
+    #[error("{limit}; the user can add more with `longhaul schedules add`")]
+    ScheduleLimit {
+        /// The limit that was reached.
+        limit: String,
+    },
     /// Memory returned an error.
     #[error(transparent)]
     Memory(#[from] longhaul_memory::Error),

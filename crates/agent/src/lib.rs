@@ -22,13 +22,16 @@
 //! | `spend` | the ledger of all model calls: reservations, limits, the statement |
 //! | `compaction` | making a context smaller: the plan (pure), the summary, the new epoch |
 //! | [`housekeeping`] | what happens while no turn runs: one scheduler for idle work, retention and cleanup |
-//! | `web`, `server_check` | the web tools as the config describes them; checking MCP servers without a runtime |
+//! | `session_servers`, `server_references`, `detached_servers` | the MCP servers of a session for its clients; what a message takes from them; without a runtime |
+//! | `web`, `hosted_search` | the web tools as the config describes them; searches by the model's provider |
 //! | `prompt` | what the system prompt is made of: the text, files with instructions, the session's surroundings |
-//! | [`skills`] | the skills of a work folder: listed for the model, read on use, kept through compactions; trust in a project's |
+//! | [`skills`], `work_folders` | the skills of a work folder: listed for the model, read on use, kept through compactions; trust in a project's, and in those that a session could change |
 //! | `memory`, `history`, [`fork`] | memory jobs and tools; reading the past; a session that begins with the past of another |
 //! | [`config`], `secrets` | settings, their sources and the trust list; what is redacted |
 //! | [`model_list`], [`memory_pages`] | providers and models; the pages of memory: for people and programs |
+//! | `subagents` | sessions that work for another session: starting, waiting, stopping, limits, kinds |
 //! | [`tasks`] | the tasks of a home, for people and programs: list, read their output, follow, kill |
+//! | [`schedules`] | turns that begin by themselves: slots, runs, pauses; the runner of the host |
 //! | `replay` | from records to a state |
 //!
 //! # Example
@@ -67,10 +70,13 @@ mod client;
 mod clock;
 mod compaction;
 pub mod config;
+mod detached_servers;
 mod error;
 pub mod fork;
 mod history;
+mod hosted_search;
 pub mod housekeeping;
+mod journal_place;
 mod memory;
 pub mod model_list;
 mod project_approvals;
@@ -78,17 +84,21 @@ mod prompt;
 mod recall;
 mod replay;
 mod runtime;
+pub mod schedules;
 mod secrets;
-mod server_check;
+mod server_references;
 pub mod session;
+mod session_servers;
 pub mod skills;
 mod spend;
+mod subagents;
 pub mod tasks;
 mod turn;
 mod web;
+mod work_folders;
 mod worker;
 
-pub use client::accepted::{Accepted, AcceptedOrder, accepted_after};
+pub use client::accepted::{Accepted, AcceptedOrder, InboxInput, accepted_after, inbox_input};
 pub use client::call_output::call_output;
 pub use client::cancel::CancelOutcome;
 pub use client::context_report::{ContextReport, context_report, last_compaction};
@@ -112,16 +122,20 @@ pub use client::watch::{Attendance, Watched, Watcher};
 pub use clock::now;
 pub use compaction::is_too_short_to_compact;
 pub use config::Config;
+pub use detached_servers::{attach_references, check_servers, configured_servers};
 pub use error::{Error, Result};
+pub use journal_place::{DatabaseCheck, JournalPlace};
 pub use memory::pages as memory_pages;
 pub use prompt::instruction_files::instruction_files;
 pub use runtime::{Runtime, RuntimeBuilder};
 pub use secrets::redactor;
-pub use server_check::check_servers;
+pub use session_servers::SessionServers;
 pub use spend::{
     LimitReached, LimitStatus, SoftLimits, Statement, StatementBy, StatementItem, StatementQuery,
     limit_status, statement, statement_since,
 };
+pub use subagents::kinds::{KindFile, kind_files};
+pub use subagents::tree::{SubagentReport, list_subagents, subagent_sessions};
 pub use turn::fallback::{model_facts, model_spec};
 pub use turn::retry::RetryMode;
 pub use web::{configured_searcher, network_guard};

@@ -40,3 +40,21 @@ async fn the_keys_of_a_model_that_is_chosen_for_a_session_are_hidden() {
     assert!(is_hidden());
     runtime.shutdown().await.unwrap();
 }
+
+/// P6: the password of the database is a secret in each form that it has.
+#[test]
+fn the_password_of_the_database_is_redacted_as_written_and_as_used() {
+    let home = tempfile::tempdir().unwrap();
+    for url in [
+        "postgres://ann:open%20sesame@db.example/x",
+        "postgres://ann@db.example/x?sslmode=require&password=open%20sesame",
+    ] {
+        let mut config = Config::at(home.path());
+        config.settings.journal.url = Some(url.to_owned());
+        let redactor = redactor(&config).unwrap();
+
+        assert_eq!(redactor.redact("is open%20sesame."), "is [redacted].", "{url}");
+        #[cfg(feature = "postgres")]
+        assert_eq!(redactor.redact("is open sesame."), "is [redacted].", "{url}");
+    }
+}

@@ -18,6 +18,7 @@ mod event_printer;
 mod event_text;
 mod first_run;
 mod folder_session;
+mod handover;
 mod input_text;
 mod nearest;
 mod one_shot;
@@ -37,7 +38,7 @@ mod tui;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::process::ExitCode;
 
-use args::{Arguments, Command};
+use args::{Arguments, Command, McpCommand};
 use longhaul_journal::Error;
 
 /// Exit codes. Scripts rely on them.
@@ -116,9 +117,10 @@ fn start(arguments: Arguments) -> anyhow::Result<u8> {
     let work = async {
         let Some(command) = command else { return tui::chat::run(&globals, &talk).await };
         match command {
-            Command::Verify(options) => commands::verify::run(&globals, &options),
+            Command::Verify(options) => commands::verify::run(&globals, &options).await,
             Command::Backup(options) => commands::backup::run(&globals, options).await,
             Command::Restore(options) => commands::restore::run(&globals, &options).await,
+            Command::Journal { command } => commands::journal::run(&globals, command).await,
             Command::Erase(options) => commands::erase::run(&globals, options).await,
             Command::Sessions { command, json } => commands::sessions::run(&globals, command, json).await,
             Command::Skills { command, json } => commands::skills::run(&globals, command, json),
@@ -139,10 +141,13 @@ fn start(arguments: Arguments) -> anyhow::Result<u8> {
             Command::Serve(options) => commands::serve::run(&globals, &options).await,
             Command::Acp => commands::acp::run(&globals).await,
             Command::Token { command, json } => commands::token::run(&globals, command, json).await,
+            Command::McpProbe { url } => commands::mcp_probe::run(&url).await,
+            Command::Schedules { command, json } => commands::schedules::run(&globals, command, json).await,
             Command::Mcp { command, json } => commands::mcp::run(&globals, command, json).await,
             Command::Send(options) => commands::send::run(&globals, options).await,
             Command::Cancel(options) => commands::cancel::run(&globals, &options).await,
             Command::Answer(options) => commands::answer::run(&globals, &options).await,
+            Command::Agents { command, list } => commands::agents::run(&globals, command, list).await,
             Command::Tasks { command, list } => commands::tasks::run(&globals, command, list).await,
             Command::Doctor(options) => commands::doctor::run(&globals, &options).await,
             Command::Config { command, json } => commands::config::run(&globals, command, json),
@@ -163,7 +168,9 @@ fn start(arguments: Arguments) -> anyhow::Result<u8> {
 /// own, and handing it from thread to thread takes longer than its own work.
 fn runtime_for(command: Option<&Command>) -> tokio::runtime::Builder {
     match command {
-        None | Some(Command::Serve(_)) => tokio::runtime::Builder::new_multi_thread(),
+        None | Some(Command::Serve(_) | Command::Mcp { command: Some(McpCommand::Serve), .. }) => {
+            tokio::runtime::Builder::new_multi_thread()
+        }
         Some(Command::Acp | Command::Compact(_) | Command::Remember(_)) => {
             let mut builder = tokio::runtime::Builder::new_multi_thread();
             builder.worker_threads(2);

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use longhaul_agent::{Client, Redactor, Session};
-use longhaul_journal::{Error, Journal, SessionEntry, SqliteJournal, all_sessions};
+use longhaul_journal::{Error, Journal, SessionEntry, all_sessions};
 use longhaul_protocol::SessionId;
 
 use crate::args::GlobalArgs;
@@ -115,7 +115,7 @@ pub(crate) fn named_session(globals: &GlobalArgs, key: Option<String>) -> anyhow
 }
 
 /// The journal. In a home without one no session has this name.
-pub(crate) async fn open_journal_with(globals: &GlobalArgs, name: &str) -> anyhow::Result<SqliteJournal> {
+pub(crate) async fn open_journal_with(globals: &GlobalArgs, name: &str) -> anyhow::Result<Arc<dyn Journal>> {
     globals.open_journal().await?.ok_or_else(|| Error::NoSuchSession { key: name.to_owned() }.into())
 }
 
@@ -123,7 +123,7 @@ pub(crate) async fn open_journal_with(globals: &GlobalArgs, name: &str) -> anyho
 pub(crate) async fn open_session(
     globals: &GlobalArgs,
     name: &str,
-) -> anyhow::Result<(SqliteJournal, SessionEntry)> {
+) -> anyhow::Result<(Arc<dyn Journal>, SessionEntry)> {
     let journal = open_journal_with(globals, name).await?;
     let entry = find_session(&journal, name).await?;
     Ok((journal, entry))
@@ -133,7 +133,7 @@ pub(crate) async fn open_session(
 pub(crate) async fn open_live_entry(
     globals: &GlobalArgs,
     name: &str,
-) -> anyhow::Result<(SqliteJournal, SessionEntry)> {
+) -> anyhow::Result<(Arc<dyn Journal>, SessionEntry)> {
     let (journal, entry) = open_session(globals, name).await?;
     refuse_trashed(&journal, &entry.key).await?;
     Ok((journal, entry))

@@ -6,6 +6,7 @@ use std::marker::PhantomData;
 use serde::de::{MapAccess, Visitor};
 use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::Value;
+use serde_json::value::RawValue;
 
 use crate::origin::Origins;
 
@@ -42,7 +43,7 @@ pub fn resolved_settings(
     let mut shown = Vec::new();
     for (section, keys) in sections_in_order(settings) {
         for (name, value) in keys {
-            let key = format!("{section}.{name}");
+            let key = if name.is_empty() { section.clone() } else { format!("{section}.{name}") };
             // A key that is set but has no value was set to an empty text.
             let value = if value.is_null() && origins.contains(&key) { "".into() } else { value };
             let (source, used) = (origins.source(&key), is_used(&key));
@@ -52,12 +53,17 @@ pub fn resolved_settings(
     shown
 }
 
-/// The sections with their keys, in the order in which the settings declare them.
+/// The sections with their keys, in the order in which the settings declare them. A section that is a list of tables has one key
+/// without a name.
 pub fn sections_in_order(settings: &impl Serialize) -> Vec<(String, Vec<(String, Value)>)> {
     let text = serde_json::to_string(settings).expect("settings are plain numbers, texts and lists");
-    let OrderedMap(sections): OrderedMap<OrderedMap<Value>> =
-        serde_json::from_str(&text).expect("every section is an object of keys");
-    sections.into_iter().map(|(section, OrderedMap(keys))| (section, keys)).collect()
+    let OrderedMap(sections): OrderedMap<&RawValue> =
+        serde_json::from_str(&text).expect("the settings are an object of sections");
+    let keys_of = |section: &RawValue| match serde_json::from_str(section.get()) {
+        Ok(OrderedMap(keys)) => keys,
+        Err(_) => vec![(String::new(), serde_json::from_str(section.get()).unwrap_or_default())],
+    };
+    sections.into_iter().map(|(name, section)| (name, keys_of(section))).collect()
 }
 
 /// A JSON object in the order of its text. A map would sort it.

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use serde::de::DeserializeOwned;
-use toml::de::DeTable;
+use toml::de::{DeTable, DeValue};
 use toml::{Table, Value};
 
 use crate::ConfigError;
@@ -11,7 +11,7 @@ use crate::format::ConfigFormat;
 use crate::origin::{Origin, Origins};
 use crate::validate::{ConfigMistake, find_mistakes, line_at, mistakes_error};
 
-/// The entries of one file, by `section.key`. Every value has its type.
+/// The entries of one file, by `section.key`. Every value has its type. A section that is a list of tables is one entry, by `section`.
 #[derive(Debug, Clone, Default)]
 pub struct Layer(pub BTreeMap<String, LayerEntry>);
 
@@ -45,6 +45,11 @@ impl<S> ConfigFormat<S> {
         }
         let mut entries = BTreeMap::new();
         for (section, keys) in spans.get_ref() {
+            if let (DeValue::Array(_), Some(value)) = (keys.get_ref(), values.get(&**section.get_ref())) {
+                let line = line_at(text, section.span().start);
+                let origin = Origin::File { name: file.to_owned(), line };
+                entries.insert(section.get_ref().to_string(), LayerEntry { value: value.clone(), origin });
+            }
             for key in keys.get_ref().as_table().into_iter().flat_map(|keys| keys.keys()) {
                 let (section, name): (&str, &str) = (section.get_ref(), key.get_ref());
                 let Some(value) = values.get(section).and_then(|keys| keys.get(name)) else { continue };
@@ -108,7 +113,7 @@ impl<'a, S: DeserializeOwned> Layers<'a, S> {
 
     /// The table of a key's section, and the key's name in it.
     fn section_of<'k>(&mut self, key: &'k str) -> Option<(&mut Table, &'k str)> {
-        let (section, name) = key.split_once('.')?;
+        let Some((section, name)) = key.split_once('.') else { return Some((&mut self.values, key)) };
         let keys = self.values.entry(section).or_insert_with(|| Value::Table(Table::new()));
         Some((keys.as_table_mut()?, name))
     }

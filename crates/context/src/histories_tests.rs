@@ -53,7 +53,7 @@ impl History {
     pub(crate) fn add(&mut self, turn: u64, step: u64, item: Item) -> &mut Self {
         let seq = self.items.len() as u64 + 10;
         self.items.push(Arc::new(item));
-        self.places.push(Place { seq, turn, step, said: None });
+        self.places.push(Place::new(seq, turn, step));
         self
     }
 
@@ -147,7 +147,7 @@ pub(crate) fn any_history() -> impl Strategy<Value = History> {
 
 /// The same as anything at all: places that say nothing, or are missing.
 pub(crate) fn any_odd_history() -> impl Strategy<Value = History> {
-    let place = (0u64..4, 0u64..3).prop_map(|(turn, step)| Place { seq: 1, turn, step, said: None });
+    let place = (0u64..4, 0u64..3).prop_map(|(turn, step)| Place::new(1, turn, step));
     let items = proptest::collection::vec(any_item().prop_map(Arc::new), 0..24);
     (items, proptest::collection::vec(place, 0..26), 0usize..30)
         .prop_map(|(items, places, preface)| History { items, places, preface })

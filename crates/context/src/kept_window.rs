@@ -133,7 +133,7 @@ impl ContextOutline<'_> {
     /// Where and when an item entered the context. If that is unknown, the place of the last item.
     fn place_of(&self, index: usize) -> Place {
         let known = self.places.get(index).or_else(|| self.places.last());
-        known.copied().unwrap_or(Place { seq: 0, turn: 0, step: 0, said: None })
+        known.copied().unwrap_or(Place::new(0, 0, 0))
     }
 
     /// The number of the second to last turn. The open turn counts even if it is still empty.

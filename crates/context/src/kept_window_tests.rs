@@ -168,7 +168,7 @@ fn what_is_small_is_a_stub_already_or_is_of_the_preface_stays() {
 
 #[test]
 fn a_stub_says_what_it_was_and_how_to_read_it() {
-    let place = Place { seq: 57, turn: 3, step: 2, said: None };
+    let place = Place::new(57, 3, 2);
 
     let line = stub_text("read_file", 12_034, place);
 

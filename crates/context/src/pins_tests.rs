@@ -106,6 +106,7 @@ fn tasks_are_named_only_if_any_run() {
         description: "the build".to_owned(),
         target: "local".to_owned(),
         started_at: Some(At(1_763_226_000_000)),
+        session: None,
     };
 
     assert_eq!(render_tasks([&task]), Some(running_tasks_note([&task])));

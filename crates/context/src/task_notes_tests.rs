@@ -11,6 +11,7 @@ fn started(description: &str) -> TaskStarted {
         description: description.to_owned(),
         target: "local".to_owned(),
         started_at: Some(At(1_763_226_000_000)),
+        session: None,
     }
 }
 
@@ -24,6 +25,7 @@ fn ended(tail: &str) -> TaskEnded {
         tail: tail.to_owned(),
         message: None,
         unasked: false,
+        session: None,
     }
 }
 

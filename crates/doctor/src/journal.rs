@@ -5,6 +5,8 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
+use longhaul_agent::config::Sources;
+use longhaul_agent::{DatabaseCheck, JournalPlace};
 use longhaul_journal::{Error, Home, Journal, SqliteJournal, all_sessions};
 use longhaul_protocol::{At, PrintablePath};
 use longhaul_transcript::{format_count, format_duration, format_moment, shell_quoted, truncate};
@@ -17,6 +19,40 @@ const MAX_CLOCK_SKEW_MS: i64 = 60_000;
 const EARLIEST_PLAUSIBLE_TIME: Duration = Duration::from_secs(1_735_689_600);
 /// The age from which on a replaced journal is reported.
 const TRASH_WARNING_AGE: Duration = Duration::from_secs(14 * 24 * 3_600);
+
+/// Checks the journal that the user's config names: the file in the home, or a database.
+pub(super) async fn check_configured(folder: &Path, sources: &Sources) -> Vec<Finding> {
+    match JournalPlace::of_home(folder, sources) {
+        Ok(place) if !place.is_file() => check_database(folder, &place).await,
+        // A config that can't be read has a finding of its own.
+        _ => check(folder, None).await,
+    }
+}
+
+/// Opens the database, counts its sessions, and says how wakes reach this machine (N3).
+async fn check_database(folder: &Path, place: &JournalPlace) -> Vec<Finding> {
+    let opened = match Home::create(folder) {
+        Ok(home) => place.check(&home).await,
+        Err(error) => Err(error.into()),
+    };
+    match opened {
+        Ok(DatabaseCheck { address, sessions, delivers_wakes }) => {
+            let wakes = if delivers_wakes {
+                "the database tells this machine what other machines wake".to_owned()
+            } else {
+                "the database, or a pooler in front of it, delivers no notifications: work of other machines is found by looking each second"
+                    .to_owned()
+            };
+            vec![
+                Finding::fine("journal", format!("{address} with {}", format_count(sessions, "session"))),
+                Finding::fine("wakes", wakes),
+            ]
+        }
+        Err(error) => {
+            vec![Finding::wrong("journal", error, "fix that, or remove journal.url from the config")]
+        }
+    }
+}
 
 /// Checks without changing anything. Reading the whole journal is for `verify`. `open` is the journal of a home that this
 /// process has open.

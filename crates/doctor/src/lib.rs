@@ -1,11 +1,13 @@
-//! Checks an installation: config, model, journal, keepers, skills, sandbox and disk. Each finding says what to do about what is
+//! Checks an installation: config, model, journal, schedules, MCP servers, keepers, skills, sandbox and disk. Each finding says what to do about what is
 //! wrong. Nothing is changed.
 //!
 //! [`check_home`] looks at a home from outside, as `longhaul doctor` does. [`check_runtime`] looks at the home of a runtime
 //! that is open, with the config that it runs with, as the HTTP API does.
 
 mod journal;
+mod mcp;
 mod model;
+mod schedules;
 mod web;
 
 use std::path::Path;
@@ -52,8 +54,12 @@ pub async fn check_home(home: &Path, sources: &Sources) -> Vec<Finding> {
     if let Some(config) = &config {
         findings.extend(model::check(config).await);
         findings.extend(web::check(config));
+        findings.extend(mcp::check(config, None));
     }
-    findings.extend(journal::check(home, None).await);
+    findings.extend(journal::check_configured(home, sources).await);
+    if let Some(config) = &config {
+        findings.extend(schedules::check_home(home, sources, config).await);
+    }
     let (folder, home) = (home.join("tasks"), home.to_owned());
     let blocking = move || {
         let mut findings = check_existing_keepers(&folder);
@@ -82,7 +88,9 @@ pub async fn check_runtime(runtime: &Runtime) -> Vec<Finding> {
     let mut findings = check_config(&config, &sources);
     findings.extend(model::check(&config).await);
     findings.extend(web::check(&config));
+    findings.extend(mcp::check(&config, Some(runtime)));
     findings.extend(journal::check(&config.home, Some(runtime.journal())).await);
+    findings.extend(schedules::check(&runtime.schedules()).await);
     let registry = runtime.task_registry();
     let blocking = move || match registry.tasks() {
         Ok(tasks) => {
@@ -130,9 +138,10 @@ fn check_config(config: &Config, sources: &Sources) -> Vec<Finding> {
     let is_of_skipped = |warning: &str| {
         files.iter().filter_map(|file| file.skipped.as_deref()).any(|reason| warning.contains(reason))
     };
-    let to_do = |warning: &str| match is_of_skipped(warning) {
-        true => "fix or remove the file; `longhaul config schema` lists every key",
-        false => "review the file and run `longhaul trust`, or remove the key",
+    let to_do = |warning: &str| match mcp::project_file_to_do(config, sources, warning) {
+        Some(to_do) => to_do,
+        None if is_of_skipped(warning) => "fix or remove the file; `longhaul config schema` lists every key",
+        None => "review the file and run `longhaul trust`, or remove the key",
     };
     findings.extend(config.warnings.iter().map(|warning| Finding::wrong("config", warning, to_do(warning))));
     findings.extend(config.keys().iter().filter(|shown| !shown.used && shown.source != "default").map(

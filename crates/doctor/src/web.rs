@@ -6,7 +6,7 @@ use longhaul_agent::{Config, configured_searcher, network_guard};
 
 use super::Finding;
 
-const HOW_TO_SEARCH: &str = "no web search; to have one, set web.search to \"searxng:URL\", or to \"brave\", \"tavily\" or \"exa\" and their \
+const HOW_TO_SEARCH: &str = "web search by the model's provider, if it is Anthropic, OpenAI or Gemini; to have another one, set web.search to \"searxng:URL\", or to \"brave\", \"tavily\" or \"exa\" and their \
                              BRAVE_API_KEY, TAVILY_API_KEY or EXA_API_KEY";
 
 pub(super) fn check(config: &Config) -> Vec<Finding> {
@@ -33,6 +33,11 @@ fn check_pages(config: &Config) -> Finding {
 }
 
 fn check_search(config: &Config) -> Finding {
+    match config.settings.web.search.as_str() {
+        "off" => return Finding::fine("search", "no web search (web.search)"),
+        "provider" => return Finding::fine("search", "web search asks the model's provider"),
+        _ => {}
+    }
     let named = SearcherConfig::parse(&config.settings.web.search);
     match (configured_searcher(config), named) {
         (Ok(Some((searcher, _))), _) => {

@@ -5,11 +5,11 @@ use crate::Lease;
 /// Records to append to one stream, all or none of them.
 #[derive(Debug, Clone)]
 pub struct Append {
-    pub(crate) stream: StreamName,
-    pub(crate) expected: Expected,
-    pub(crate) lease: Option<Lease>,
-    pub(crate) records: Vec<NewRecord>,
-    pub(crate) blobs: Vec<Blob>,
+    pub stream: StreamName,
+    pub expected: Expected,
+    pub lease: Option<Lease>,
+    pub records: Vec<NewRecord>,
+    pub blobs: Vec<Blob>,
 }
 
 /// The head of the stream that the writer expects.
@@ -53,6 +53,11 @@ impl Blob {
     /// A blob whose bytes were lost to damage. An import of a salvaged session has these.
     pub(crate) fn lost(hash: Hash) -> Self {
         Self { hash, bytes: None }
+    }
+
+    /// The bytes; `None` if they were lost to damage.
+    pub fn bytes(&self) -> Option<&[u8]> {
+        self.bytes.as_deref()
     }
 
     /// The hash of the bytes.

@@ -52,23 +52,25 @@ fn expected_hash(record: &Record) -> Option<Hash> {
 
 /// Follows a stream record by record and finds where the chain breaks.
 #[derive(Debug, Clone)]
-pub(crate) struct ChainCheck {
+pub struct ChainCheck {
     /// The hash of the record before the next one, if known.
     prev: Option<Hash>,
     next: Seq,
 }
 
 impl ChainCheck {
-    pub(crate) fn from(seq: Seq) -> Self {
+    /// Begins at the record at `seq`, whatever stands before it.
+    pub fn from(seq: Seq) -> Self {
         Self { prev: (seq <= 1).then_some(Hash::ZERO), next: seq.max(1) }
     }
 
-    pub(crate) fn next_seq(&self) -> Seq {
+    /// The position of the next record.
+    pub fn next_seq(&self) -> Seq {
         self.next
     }
 
     /// Checks one record and moves to the next one, even after an error.
-    pub(crate) fn follow(&mut self, record: &Record) -> Result<(), String> {
+    pub fn follow(&mut self, record: &Record) -> Result<(), String> {
         let verdict = if record.seq != self.next {
             Err(format!("entry {} is missing", self.next))
         } else if expected_hash(record).is_some_and(|hash| hash != record.hash) {

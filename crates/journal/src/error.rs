@@ -132,6 +132,24 @@ pub enum Error {
         /// The system's message.
         reason: String,
     },
+    /// The database can't be used as it is set up. Nothing was changed.
+    #[error("{database}: {reason}; {next_step}")]
+    Database {
+        /// The address of the database, without its password.
+        database: String,
+        /// What is wrong.
+        reason: String,
+        /// What to do about it.
+        next_step: String,
+    },
+    /// The database can't be reached. An append that gets this was committed whole or not at all.
+    #[error("not saved: can't reach {database}: {reason}; waiting for it")]
+    Unreachable {
+        /// The address of the database, without its password.
+        database: String,
+        /// The cause.
+        reason: String,
+    },
     /// The file belongs to another program.
     #[error("{} is not a longhaul journal: {reason}; use another home with --home, or, if it is damaged, run `longhaul verify --salvage FILE`", path.printable())]
     Foreign {
@@ -221,6 +239,16 @@ pub enum Error {
         /// What is wrong, and where.
         reason: String,
     },
+    /// A journal can't be copied to this place.
+    #[error("can't copy {from} to {to}: {reason}")]
+    BadCopy {
+        /// The journal that is copied.
+        from: String,
+        /// Where it should go.
+        to: String,
+        /// Why not.
+        reason: String,
+    },
     /// A text that can't be the key of a session.
     #[error("{key:?} is not a valid session key: {reason}")]
     BadKey {
@@ -255,9 +283,16 @@ pub enum Error {
 }
 
 impl Error {
-    /// Whether a retry may succeed once the cause has passed, such as a full disk or a locked file.
+    /// Whether a retry may succeed once the cause has passed, such as a full disk, a locked file or a database that restarts.
     pub fn may_pass(&self) -> bool {
-        matches!(self, Self::DiskFull { .. } | Self::ReadOnly { .. } | Self::Locked { .. } | Self::Io { .. })
+        matches!(
+            self,
+            Self::DiskFull { .. }
+                | Self::ReadOnly { .. }
+                | Self::Locked { .. }
+                | Self::Io { .. }
+                | Self::Unreachable { .. }
+        )
     }
 }
 

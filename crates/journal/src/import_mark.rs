@@ -201,6 +201,7 @@ pub(crate) async fn mark_imported(
                 work_dir: options.work_dir.clone(),
                 origin: None,
                 version: env!("CARGO_PKG_VERSION").to_owned(),
+                parent: None,
             })
             .encode(),
         );

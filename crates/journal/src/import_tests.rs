@@ -25,6 +25,7 @@ async fn a_file_that_is_replaced_after_it_was_verified_is_refused() {
         work_dir: None,
         origin: None,
         version: "0.1.0".to_owned(),
+        parent: None,
     });
     there.append(Append::to(&StreamName::session(id)).record(created.encode())).await.unwrap();
     let mut exports = [Vec::new(), Vec::new()];
@@ -53,6 +54,7 @@ fn beginning(id: SessionId, at: At) -> Record {
         work_dir: None,
         origin: None,
         version: "0.1.0".to_owned(),
+        parent: None,
     });
     let (stream, new) = (StreamName::session(id), created.encode());
     let (kind, prev) = (new.kind, Hash::ZERO);

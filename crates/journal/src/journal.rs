@@ -5,8 +5,8 @@ use longhaul_protocol::{At, Hash, Record, Seq, SessionId, StreamName};
 use tokio::sync::broadcast;
 
 use crate::{
-    Append, Blob, Head, Holder, Lease, Result, SearchAnswer, SearchQuery, Subscribers, Subscription,
-    VerifyReport,
+    Append, Blob, Head, Holder, Lease, RecordVector, Result, SearchAnswer, SearchHit, SearchQuery,
+    Subscribers, Subscription, UnembeddedRecord, VerifyReport,
 };
 
 /// A journal. An engine keeps the promises on this crate's first page, and one test suite checks them for any engine.
@@ -105,6 +105,27 @@ pub trait Journal: Send + Sync {
 
     /// Finds records by words. Updates the index for the searched streams first.
     async fn search(&self, search: &SearchQuery) -> Result<SearchAnswer>;
+
+    /// The utterances of a stream that have no vector of this embedding model yet, the oldest first, at most `limit`. Another
+    /// model drops the vectors of the one before it. An engine without vectors has none to make.
+    async fn unembedded(&self, _: &StreamName, _model: &str, _limit: usize) -> Result<Vec<UnembeddedRecord>> {
+        Ok(Vec::new())
+    }
+
+    /// Stores vectors of this embedding model. Those of records that were erased meanwhile are left out.
+    async fn put_vectors(&self, _model: &str, _vectors: Vec<RecordVector>) -> Result<()> {
+        Ok(())
+    }
+
+    /// Finds records whose vectors are near to that of a question. The words only choose what a hit shows.
+    async fn search_vectors(
+        &self,
+        _: &SearchQuery,
+        _model: &str,
+        _vector: Vec<f32>,
+    ) -> Result<Vec<SearchHit>> {
+        Ok(Vec::new())
+    }
 
     /// The streams that have a record with all of the words, in any of their forms. Updates the index first.
     async fn streams_with_words(&self, words: &str) -> Result<Vec<StreamName>>;

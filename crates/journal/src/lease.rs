@@ -77,7 +77,7 @@ impl Holder {
 
     /// Whether the process is certainly gone, as seen by `observer`. If that can't be determined, only expiry permits
     /// a takeover.
-    pub(crate) fn is_gone_for(&self, observer: &Self) -> bool {
+    pub fn is_gone_for(&self, observer: &Self) -> bool {
         if self.boot.is_empty() || self.host != observer.host {
             return false;
         }

@@ -17,22 +17,26 @@
 //!
 //! | module | what it holds |
 //! | --- | --- |
-//! | `journal` | the trait [`Journal`] that engines implement |
-//! | `append`, `lease`, `chain` | an append; the lease that permits it, and its renewal; the hash chain |
+//! | `journal`, `shared` | the trait [`Journal`] that engines implement, and so does an `Arc` of one |
+//! | `append`, `prepared_append`, `lease`, `chain` | an append; what can be checked before its commit; the lease that permits it; the hash chain |
 //! | `cursor` | paging: all records of a stream, all sessions |
 //! | `inbox` | inputs and orders for a session |
 //! | `names`, `lifecycle` | keys of sessions; rename, pin, trash, restore, delete |
+//! | `copy` | a whole journal copied to another one, of any engine |
 //! | `stream_copy` | copies of records as another stream, for forks |
 //! | `export`, `export_file`, `import`, `import_mark` | a session as a file; its format; its import, and the record of that |
 //! | `erasure` | erasing a record wherever the session repeats it |
 //! | `subscribers` | connections between processes for live events |
 //! | `search`, `stems` | the searchable text of a record; tokenising and stemming |
+//! | `vectors` | vectors of an embedding model, if the user has one |
 //! | `question`, `scoring` | what a question says: words, person, time; how records are ranked for it |
+//! | `conformance` | the test suite that every engine passes, behind a feature |
 //! | `verify_report` | the result of verifying a journal |
 //! | `home` | the folder with all files: its lock, private files, atomic replacement |
 //! | `sqlite` | the default engine: one SQLite file, many processes, group commit, search index, backup |
 //!
-//! All but `sqlite` work for any engine.
+//! All but `sqlite` work for any engine, and so do its search index and its wake socket. [`engine`] is what another
+//! engine needs of this crate.
 //!
 //! # Example
 //!
@@ -44,7 +48,7 @@
 //! # tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap().block_on(async {
 //! let journal = SqliteJournal::open(&Home::create(&folder)?).await?;
 //! let inbox = StreamName::inbox(SessionId::generate());
-//! let input = Input { id: InputId::generate(), text: "hello".into(), images: vec![], mode: JoinMode::Join, client: None };
+//! let input = Input::new(InputId::generate(), "hello", JoinMode::Join);
 //!
 //! journal.append(Append::to(&inbox).record(InboxRecord::Input(input).encode())).await?;
 //!
@@ -59,6 +63,9 @@
 
 mod append;
 mod chain;
+#[cfg(feature = "conformance")]
+pub mod conformance;
+mod copy;
 mod cursor;
 mod erasure;
 mod error;
@@ -72,16 +79,20 @@ mod journal;
 mod lease;
 mod lifecycle;
 mod names;
+mod prepared_append;
 mod question;
 mod scoring;
 mod search;
+mod shared;
 mod sqlite;
 mod stems;
 mod stream_copy;
 mod subscribers;
+mod vectors;
 mod verify_report;
 
 pub use append::{Append, Blob, Expected, Head};
+pub use copy::{CopyProgress, CopyReport, copy_journal};
 pub use cursor::{RecordCursor, SessionCursor, all_sessions, record_at, records};
 pub use erasure::erase_record;
 pub use error::{Error, Result};
@@ -100,12 +111,13 @@ pub use lifecycle::{
     DeletedSession, SessionTimes, delete_session, finish_deletions, pin_session, rename_session,
     restore_session, session_times, trash_session, unpin_session,
 };
-pub use names::{name_session, name_session_with, resolve};
+pub use names::{bind_session_key, name_session, name_session_with, resolve};
 pub use search::{SearchAnswer, SearchHit, SearchQuery, SearchScope, WeightedWord, sessions_with_words};
 pub use sqlite::{ReadThread, RestoreReport, SqliteJournal, SqliteOptions, restore, verify_home};
 pub use stems::stems;
 pub use stream_copy::{RecordCopy, begin_with_copies};
 pub use subscribers::{Subscriber, Subscribers, Subscription};
+pub use vectors::{RecordVector, UnembeddedRecord, VectorSlot};
 pub use verify_report::{Damage, VerifyReport};
 
 /// What a salvage needs of the SQLite engine.
@@ -113,4 +125,17 @@ pub mod rebuild {
     pub use crate::chain::ChainLink;
     pub use crate::home::io_error;
     pub use crate::sqlite::{JournalRebuild, StreamNumber, decode_gone};
+}
+
+/// What another engine shares with the SQLite engine: the hash chain, the fold of names, the search index of a home, and
+/// the wake socket of a process.
+pub mod engine {
+    pub use crate::chain::{ChainCheck, ChainLink};
+    pub use crate::names::{NameChange, NamedSession, Names};
+    pub use crate::prepared_append::PreparedAppend;
+    pub use crate::sqlite::wake_socket::{self, WakeSocket};
+    pub use crate::sqlite::{
+        ErasedPlace, IndexSource, JournalRebuild, ScannedRow, SearchIndex, StreamNumber, decode_gone,
+        encode_gone,
+    };
 }

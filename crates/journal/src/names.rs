@@ -12,7 +12,7 @@ use crate::{Append, Error, Journal, Result, SessionEntry};
 /// What a record of the stream `names` changes in an index of keys. An engine keeps such an index, so that it can
 /// find a session without reading all names. The index can be rebuilt from the stream.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum NameChange {
+pub enum NameChange {
     /// Gives the key to the session, unless it is taken.
     Bind {
         key: String,
@@ -39,7 +39,7 @@ pub(crate) enum NameChange {
 
 impl NameChange {
     /// What the record changes; `None` if this version doesn't know its kind, or its body is gone.
-    pub(crate) fn from_record(record: &Record) -> Option<Self> {
+    pub fn from_record(record: &Record) -> Option<Self> {
         match NamesRecord::decode(record).ok()? {
             NamesRecord::Named(SessionNamed { key, id }) => Some(Self::Bind { key, id }),
             NamesRecord::Renamed(SessionRenamed { id, to, .. }) => Some(Self::Rename { id, key: to }),
@@ -53,23 +53,23 @@ impl NameChange {
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct NamedSession {
-    pub(crate) key: String,
-    pub(crate) trashed: bool,
-    pub(crate) pinned: bool,
+pub struct NamedSession {
+    pub key: String,
+    pub trashed: bool,
+    pub pinned: bool,
 }
 
 /// The stream `names`, folded. An engine's index of keys must be the same.
 #[derive(Debug, Default)]
-pub(crate) struct Names {
+pub struct Names {
     /// Sessions by id.
-    pub(crate) sessions: BTreeMap<String, NamedSession>,
+    pub sessions: BTreeMap<String, NamedSession>,
     taken: HashSet<String>,
 }
 
 impl Names {
     /// Applies one change. If the key is taken, its session keeps it.
-    pub(crate) fn apply(&mut self, change: NameChange) {
+    pub fn apply(&mut self, change: NameChange) {
         match change {
             NameChange::Bind { key, id } => {
                 let id = id.to_string();
@@ -172,6 +172,15 @@ pub(crate) fn check_key(key: &str) -> Result<()> {
         return bad("it is longer than 512 bytes");
     }
     Ok(())
+}
+
+/// Binds a key to the session with this id, unless it is. Fails if another session has the key.
+pub async fn bind_session_key(journal: &dyn Journal, key: &str, id: SessionId) -> Result<()> {
+    check_key(key)?;
+    match bind_key(journal, key, id).await? {
+        bound if bound == id => Ok(()),
+        _ => Err(Error::SessionExists { key: key.to_owned() }),
+    }
 }
 
 /// Gives a key to a session unless it is taken, and returns the session that has it. If two processes use a new key

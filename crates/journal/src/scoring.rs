@@ -5,6 +5,8 @@
 //! the weights of the neighbours that have the word. Tool output gets the words of its neighbours but gives them none,
 //! because it can be about anything.
 
+use std::ops::Range;
+
 use crate::question::dates::DateSpan;
 
 /// The share of a word in the utterances one to five places earlier.
@@ -38,7 +40,8 @@ impl RecordFlags {
     pub(crate) const ERASED: Self = Self(1 << 4);
     /// The first record of its stream. Only in memory.
     const FIRST: Self = Self(1 << 7);
-    const SPEECH: Self = Self(Self::USER.0 | Self::ASSISTANT.0);
+    /// Somebody said it: it is no tool output.
+    pub(crate) const SPEECH: Self = Self(Self::USER.0 | Self::ASSISTANT.0);
 
     pub(crate) fn has(self, other: Self) -> bool {
         self.0 & other.0 != 0
@@ -61,24 +64,30 @@ pub(crate) struct ScoredRecords {
 }
 
 impl ScoredRecords {
-    pub(crate) fn with_capacity(records: usize) -> Self {
-        Self { flags: Vec::with_capacity(records), lengths: Vec::with_capacity(records) }
+    /// The records of streams, which follow each other. Until they are filled in, nothing is known of them.
+    pub(crate) fn blank(streams: impl Iterator<Item = Range<usize>>) -> Self {
+        let mut records = Self::default();
+        for stream in streams {
+            records.flags.resize(stream.end, RecordFlags::ERASED);
+            records.lengths.resize(stream.end, 0);
+            if let Some(first) = records.flags.get_mut(stream.start) {
+                *first = first.with(RecordFlags::FIRST);
+            }
+        }
+        records
+    }
+
+    /// Fills in some of them.
+    pub(crate) fn fill(&mut self, range: Range<usize>, described: impl Iterator<Item = (RecordFlags, u16)>) {
+        let places = self.flags[range.clone()].iter_mut().zip(&mut self.lengths[range]);
+        for ((flags, length), (described, words)) in places.zip(described) {
+            *flags = described.with_if(flags.has(RecordFlags::FIRST), RecordFlags::FIRST);
+            *length = words;
+        }
     }
 
     pub(crate) fn len(&self) -> usize {
         self.flags.len()
-    }
-
-    /// Begins a stream. Its records are pushed next.
-    pub(crate) fn push_stream(&mut self, records: impl Iterator<Item = (RecordFlags, u16)>) {
-        let first = self.len();
-        for (flags, length) in records {
-            self.flags.push(flags);
-            self.lengths.push(length);
-        }
-        if let Some(flags) = self.flags.get_mut(first) {
-            *flags = flags.with(RecordFlags::FIRST);
-        }
     }
 
     /// The length of each record with its neighbours: its own, plus theirs times the root of their share.
@@ -87,6 +96,57 @@ impl ScoredRecords {
         add_neighbour_lengths(&mut lengths, self, 0..self.len(), &EARLIER, RestartAt::Before);
         add_neighbour_lengths(&mut lengths, self, (0..self.len()).rev(), &LATER, RestartAt::After);
         lengths
+    }
+}
+
+/// A set of records, one bit for each.
+#[derive(Debug, Clone)]
+pub(crate) struct RecordSet {
+    words: Vec<u64>,
+    /// How many records there are, in the set or not.
+    all: usize,
+}
+
+impl RecordSet {
+    /// The empty set, for this many records.
+    pub(crate) fn new(all: usize) -> Self {
+        Self { words: vec![0; all.div_ceil(64)], all }
+    }
+
+    /// Adds records from `from` on: one for each bit, the lowest first. Those after the last record are left out.
+    pub(crate) fn insert_bits(&mut self, from: usize, bits: &[u64]) {
+        let shift = from % 64;
+        for (number, bits) in bits.iter().enumerate().filter(|(_, bits)| **bits != 0) {
+            let place = from / 64 + number;
+            let overflow = if shift > 0 { bits >> (64 - shift) } else { 0 };
+            for (place, bits) in [(place, bits << shift), (place + 1, overflow)] {
+                if let Some(word) = self.words.get_mut(place) {
+                    let left = self.all - place * 64;
+                    *word |= if left < 64 { bits & ((1 << left) - 1) } else { bits };
+                }
+            }
+        }
+    }
+
+    /// Keeps those that are in both.
+    pub(crate) fn retain_all(&mut self, other: &Self) {
+        self.words.iter_mut().zip(&other.words).for_each(|(word, other)| *word &= other);
+    }
+
+    pub(crate) fn len(&self) -> usize {
+        self.words.iter().map(|word| word.count_ones() as usize).sum()
+    }
+
+    /// The records in their order.
+    pub(crate) fn iter(&self) -> impl Iterator<Item = usize> {
+        self.words.iter().enumerate().flat_map(|(number, word)| {
+            let mut left = *word;
+            std::iter::from_fn(move || {
+                let bit = left.trailing_zeros() as usize;
+                left &= left.wrapping_sub(1);
+                (bit < 64).then_some(number * 64 + bit)
+            })
+        })
     }
 }
 
@@ -161,32 +221,39 @@ impl Scoring {
         ((all - having + 0.5) / (having + 0.5)).ln().max(MIN_IDF)
     }
 
-    /// Adds a word. `postings` are the records that have it, in their order.
-    pub(crate) fn add_word(&mut self, postings: &[u32]) {
+    /// Adds a word, which these records have.
+    pub(crate) fn add_word(&mut self, having: &RecordSet) {
         #[allow(clippy::cast_possible_truncation, reason = "a weight needs no more")]
-        let weight = self.weight(postings.len()) as f32;
-        let mut touched: Vec<(usize, usize)> = Vec::new();
-        for posting in postings {
-            let (from, to) = self.spread(*posting as usize);
-            match touched.last_mut() {
-                Some((_, end)) if from <= *end => *end = (*end).max(to),
-                _ => touched.push((from, to)),
+        let weight = self.weight(having.len()) as f32;
+        // The records that the word counts for, as ranges that don't meet.
+        let mut touched: Vec<Range<usize>> = Vec::new();
+        for record in having.iter() {
+            let mut range = self.spread(record);
+            // An utterance can reach further back than the tool output before it.
+            while let Some(last) = touched.pop_if(|last| last.end >= range.start) {
+                range = last.start.min(range.start)..last.end.max(range.end);
             }
+            touched.push(range);
         }
-        for (from, to) in touched {
-            for index in from..to {
-                let frequency = std::mem::take(&mut self.frequencies[index]);
-                self.scores[index] += weight * (BM25_K1 + 1.0) * frequency / (frequency + self.norms[index]);
-            }
+        touched.into_iter().for_each(|range| self.score_word(range, weight));
+    }
+
+    /// Turns the term frequencies of the current word into scores.
+    fn score_word(&mut self, records: Range<usize>, weight: f32) {
+        let frequencies = &mut self.frequencies[records.clone()];
+        let scores = &mut self.scores[records.clone()];
+        for ((score, frequency), norm) in scores.iter_mut().zip(&mut *frequencies).zip(&self.norms[records]) {
+            *score += weight * (BM25_K1 + 1.0) * *frequency / (*frequency + norm);
         }
+        frequencies.fill(0.0);
     }
 
     /// Counts a word for the record that has it and for the neighbours. Returns the range of these records.
-    fn spread(&mut self, posting: usize) -> (usize, usize) {
+    fn spread(&mut self, posting: usize) -> Range<usize> {
         self.frequencies[posting] += 1.0;
         let flags = &self.records.flags;
         if !flags[posting].has(RecordFlags::SPEECH) {
-            return (posting, posting + 1);
+            return posting..posting + 1;
         }
         let (mut from, mut to, mut passed) = (posting, posting + 1, 0);
         while passed < EARLIER.len() && to < flags.len() && !flags[to].has(RecordFlags::FIRST) {
@@ -200,7 +267,7 @@ impl Scoring {
             self.frequencies[from] += LATER[passed];
             passed += usize::from(flags[from].has(RecordFlags::SPEECH));
         }
-        (from, to)
+        from..to
     }
 
     /// Favours what the hints of the question fit.
@@ -224,17 +291,23 @@ impl Scoring {
 
     /// The best records with their scores. Among equals the later one comes first.
     pub(crate) fn best(&self, limit: usize) -> Vec<(usize, f32)> {
-        let is_found = |(index, score): &(usize, f32)| {
-            *score > 0.0 && !self.records.flags[*index].has(RecordFlags::ERASED)
-        };
-        let mut found: Vec<(usize, f32)> = self.scores.iter().copied().enumerate().filter(is_found).collect();
         let order = |(one, a): &(usize, f32), (other, b): &(usize, f32)| b.total_cmp(a).then(other.cmp(one));
-        if limit > 0 && found.len() > limit {
-            found.select_nth_unstable_by(limit - 1, order);
+        let (mut best, mut least): (Vec<(usize, f32)>, f32) = (Vec::new(), f32::MIN_POSITIVE);
+        for (index, score) in self.scores.iter().enumerate() {
+            if *score < least || self.records.flags[index].has(RecordFlags::ERASED) {
+                continue;
+            }
+            best.push((index, *score));
+            // Now and then the worse half goes, and with it all that would not be better.
+            if best.len() > 2 * limit {
+                best.select_nth_unstable_by(limit, order);
+                least = least.max(best[limit].1);
+                best.truncate(limit);
+            }
         }
-        found.truncate(limit);
-        found.sort_by(order);
-        found
+        best.sort_unstable_by(order);
+        best.truncate(limit);
+        best
     }
 }
 
@@ -243,7 +316,7 @@ impl Scoring {
 pub(crate) struct ScoringHints<'a> {
     pub(crate) asks_when: bool,
     /// The records of the streams in which the named person or agent speaks.
-    pub(crate) speakers: &'a [(std::ops::Range<usize>, RecordFlags)],
+    pub(crate) speakers: &'a [(Range<usize>, RecordFlags)],
     /// How near each record is to the named date. Empty if there is none.
     pub(crate) nearness: &'a [f32],
 }

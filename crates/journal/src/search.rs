@@ -2,11 +2,11 @@
 //! the excerpt that a hit shows.
 
 use std::collections::{BTreeSet, HashSet};
-use std::time::{SystemTime, UNIX_EPOCH};
+use std::time::SystemTime;
 
 use longhaul_protocol::{
-    At, BlobRef, ExtractRecord, Item, MemoryRecord, Record, Role, Seq, SessionId, SessionRecord, StreamName,
-    SystemMessage, is_recall_tool,
+    AnsweredBy, At, BlobRef, ExtractRecord, Item, MemoryRecord, Record, Role, Seq, SessionId, SessionRecord,
+    StreamName, SystemMessage, is_recall_tool,
 };
 
 use crate::question::dates::{Tense, TimeMention, day_of};
@@ -30,9 +30,7 @@ pub struct SearchQuery {
 impl SearchQuery {
     /// A search of all streams that is asked now.
     pub fn new(words: impl Into<String>, limit: usize) -> Self {
-        let since_1970 = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-        let asked_at = At(i64::try_from(since_1970.as_millis()).unwrap_or(i64::MAX));
-        Self { words: words.into(), scope: SearchScope::All, limit, asked_at }
+        Self { words: words.into(), scope: SearchScope::All, limit, asked_at: SystemTime::now().into() }
     }
 
     /// The same in these streams alone.
@@ -152,6 +150,8 @@ impl SearchableText {
 
 fn speaker_of(fact: &SessionRecord) -> RecordFlags {
     match fact {
+        SessionRecord::InputTaken(input) if !input.sender.is_persons_word() => RecordFlags::default(),
+        SessionRecord::Answered(answered) if answered.by == Some(AnsweredBy::Agent) => RecordFlags::default(),
         SessionRecord::InputTaken(_) | SessionRecord::Answered(_) => RecordFlags::USER,
         SessionRecord::Question(_) => RecordFlags::ASSISTANT,
         SessionRecord::Block(block) => match block.item {

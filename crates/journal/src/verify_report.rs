@@ -46,11 +46,13 @@ pub struct Damage {
 }
 
 impl Damage {
-    pub(crate) fn at(stream: &StreamName, seq: Seq, reason: impl Into<String>) -> Self {
+    /// Damage of one record.
+    pub fn at(stream: &StreamName, seq: Seq, reason: impl Into<String>) -> Self {
         Self { stream: Some(stream.clone()), seq: Some(seq), through: None, reason: reason.into() }
     }
 
-    pub(crate) fn between(stream: &StreamName, from: Seq, through: Seq, reason: impl Into<String>) -> Self {
+    /// Damage of a range of records.
+    pub fn between(stream: &StreamName, from: Seq, through: Seq, reason: impl Into<String>) -> Self {
         let through = (through > from).then_some(through);
         Self { through, ..Self::at(stream, from, reason) }
     }

@@ -46,6 +46,7 @@ pub(crate) fn left_behind(tasks: &Tasks, id: TaskId) -> Result<Option<LeftBehind
         description: spec.description.unwrap_or_default(),
         target: spec.target,
         started_at: tasks.started_at(id)?,
+        session: None,
     };
     Ok(Some(LeftBehind { session: spec.session, started, processes }))
 }

@@ -4,15 +4,13 @@
 
 use std::cell::Cell;
 
-use longhaul_tools::{ToolDefinition, ToolOutcome};
+use longhaul_tools::{ToolDefinition, ToolOutcome, quoted_value};
 use serde_json::{Map, Value};
 
 /// How deep schemas may refer to each other.
 const MAX_DEPTH: usize = 32;
 /// How many parts of a schema are checked. A schema that refers to itself could have any number; the server checks the rest.
 const MAX_CHECKS: u32 = 10_000;
-/// Bytes of a wrong value to quote.
-const MAX_QUOTED_BYTES: usize = 80;
 
 /// The arguments as an object that fits the schema, or the result that says what is wrong. Nothing is repaired.
 pub(crate) fn check_arguments(
@@ -31,7 +29,7 @@ pub(crate) fn check_arguments(
     check.check("", &value, &definition.schema, 0).map_err(wrong)?;
     match value {
         Value::Object(fields) => Ok(fields),
-        other => Err(wrong(format!("the arguments must be an object, not {}", quoted(&other)))),
+        other => Err(wrong(format!("the arguments must be an object, not {}", quoted_value(&other)))),
     }
 }
 
@@ -61,10 +59,10 @@ impl SchemaCheck<'_> {
             && !words.contains(value)
         {
             let words: Vec<String> = words.iter().map(Value::to_string).collect();
-            return Err(format!("{name} must be {}, not {}", words.join(" or "), quoted(value)));
+            return Err(format!("{name} must be {}, not {}", words.join(" or "), quoted_value(value)));
         }
         if let Some(expected) = schema.get("const").filter(|expected| *expected != value) {
-            return Err(format!("{name} must be {expected}, not {}", quoted(value)));
+            return Err(format!("{name} must be {expected}, not {}", quoted_value(value)));
         }
         for choices in ["anyOf", "oneOf"] {
             let Some(choices) = schema[choices].as_array() else { continue };
@@ -107,7 +105,13 @@ impl SchemaCheck<'_> {
     ) -> Result<(), String> {
         let inner = |name: &str| if at.is_empty() { name.to_owned() } else { format!("{at}.{name}") };
         let known = schema["properties"].as_object();
+        let is_required =
+            |name: &str| schema["required"].as_array().into_iter().flatten().any(|required| required == name);
         for (name, value) in fields {
+            // Many models write what they leave out as null. The server gets it as it is.
+            if value.is_null() && !is_required(name) && known.is_some_and(|known| known.contains_key(name)) {
+                continue;
+            }
             match known.and_then(|known| known.get(name)) {
                 Some(field) => self.check(&inner(name), value, field, depth + 1)?,
                 None if schema["additionalProperties"] == Value::Bool(false)
@@ -150,7 +154,7 @@ fn check_type(name: &str, value: &Value, schema: &Value) -> Result<(), String> {
     };
     match kinds.iter().any(is_kind) {
         true => Ok(()),
-        false => Err(format!("{name} must be of type {}, not {}", kinds.join(" or "), quoted(value))),
+        false => Err(format!("{name} must be of type {}, not {}", kinds.join(" or "), quoted_value(value))),
     }
 }
 
@@ -169,14 +173,6 @@ fn check_range(
         return Err(format!("{name} must be at most {most}{unit}, not {size}"));
     }
     Ok(())
-}
-
-fn quoted(value: &Value) -> String {
-    let text = value.to_string();
-    match text.floor_char_boundary(MAX_QUOTED_BYTES) {
-        end if end < text.len() => format!("{}…", &text[..end]),
-        _ => text,
-    }
 }
 
 #[cfg(test)]

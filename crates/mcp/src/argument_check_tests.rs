@@ -84,3 +84,19 @@ fn a_schema_that_refers_to_itself_in_many_ways_is_checked_in_bounded_time() {
 
     assert!(outcome.is_err_and(|error| error.contains("never")));
 }
+
+/// T6, E2: null in place of an optional field says that it is left out. The server gets it as the model wrote it.
+#[test]
+fn null_is_taken_for_an_optional_field_and_for_no_other() {
+    let schema = json!({
+        "type": "object",
+        "properties": {"flag": {"type": "boolean"}, "name": {"type": "string"}},
+        "required": ["name"],
+        "additionalProperties": false,
+    });
+
+    let found = check(schema.clone(), r#"{"name": "a", "flag": null}"#);
+    assert_eq!(found.map(Value::Object), Ok(json!({"name": "a", "flag": null})));
+    assert!(check(schema.clone(), r#"{"name": null}"#).unwrap_err().contains("`name`"));
+    assert!(check(schema, r#"{"name": "a", "other": null}"#).unwrap_err().contains("other"));
+}

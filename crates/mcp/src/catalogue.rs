@@ -6,6 +6,8 @@ use longhaul_protocol::{Effect, ToolSchema};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
+use crate::connection::MAX_LISTED_TOOLS;
+
 /// The longest name that every provider takes.
 const MAX_NAME_BYTES: usize = 64;
 /// Bytes of a description to send. Longer ones are cut.
@@ -50,9 +52,15 @@ impl Catalogue {
             .into_iter()
             .filter(|tool| wanted.is_empty() || wanted.iter().any(|name| *name == tool.name))
             .collect();
+        let mut catalogue = Self::default();
+        if listed.len() > MAX_LISTED_TOOLS {
+            listed.truncate(MAX_LISTED_TOOLS);
+            catalogue
+                .warnings
+                .push(format!("it lists more than {MAX_LISTED_TOOLS} tools; the rest is left out"));
+        }
         // A stable sort, so that the first of two tools with one name stays the first.
         listed.sort_by(|one, other| one.name.cmp(&other.name));
-        let mut catalogue = Self::default();
         for missing in wanted.iter().filter(|name| !listed.iter().any(|tool| tool.name == **name)) {
             catalogue.warnings.push(format!("it has no tool {missing:?}, which `tools` names"));
         }

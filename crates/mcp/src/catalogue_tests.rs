@@ -73,3 +73,14 @@ fn only_the_configured_tools_are_offered_and_a_missing_one_is_named() {
     assert_eq!(names(&catalogue), ["s__a"]);
     assert_eq!(catalogue.warnings, ["it has no tool \"z\", which `tools` names"]);
 }
+
+/// E1: a server with any number of tools costs a bounded number of them.
+#[test]
+fn a_server_that_lists_too_many_tools_shows_the_first_ones_and_says_so() {
+    let listed: Vec<Tool> = (0..=MAX_LISTED_TOOLS).map(|number| tool(&format!("t{number:05}"))).collect();
+
+    let catalogue = Catalogue::new("s", &[], listed);
+
+    assert_eq!(catalogue.tools.len(), MAX_LISTED_TOOLS);
+    assert_eq!(catalogue.warnings, ["it lists more than 1000 tools; the rest is left out"]);
+}

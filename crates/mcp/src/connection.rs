@@ -10,15 +10,12 @@ use rmcp::RoleClient;
 use rmcp::model::{
     CallToolRequest, CallToolRequestParams, CallToolResponse, CallToolResult, CancelTaskParams,
     CancelledNotification, CancelledNotificationParam, ClientNotification, ClientRequest, GetTaskParams,
-    InputRequest, InputRequests, InputResponses, ProtocolVersion, RequestId, ServerResult, TaskPayload,
-    UpdateTaskParams,
+    InputRequest, InputRequests, InputResponses, PaginatedRequestParams, ProtocolVersion, RequestId,
+    ServerResult, TaskPayload, UpdateTaskParams,
 };
 use rmcp::service::{
     ClientLifecycleMode, ClientServiceExt, Peer, PeerRequestOptions, RunningService,
     RunningServiceCancellationToken, ServiceError,
-};
-use rmcp::transport::streamable_http_client::{
-    StreamableHttpClientTransport, StreamableHttpClientTransportConfig,
 };
 use serde_json::{Map, Value};
 use tokio::sync::{Notify, watch};
@@ -26,10 +23,11 @@ use tokio::sync::{Notify, watch};
 use crate::catalogue::Catalogue;
 use crate::elicitation;
 use crate::handler::Handler;
+use crate::http_connection::{self, root_cause, service_cause};
 use crate::launch::{LaunchedServer, describe_end};
+use crate::login::LoginAccess;
 use crate::open_calls::OpenCalls;
 use crate::output_filter::{MessageFilter, OutputTrouble, filter_messages};
-use crate::settings::expand_variables;
 use crate::{Error, Result, ServerSettings};
 
 /// The most rounds of questions that a server may need for one call.
@@ -46,16 +44,21 @@ const MAX_POLL_INTERVAL: Duration = Duration::from_secs(30);
 const END_WAIT: Duration = Duration::from_secs(1);
 const END_POLL_INTERVAL: Duration = Duration::from_millis(20);
 
+/// The most tools of a server, and the most pages that list them. A server that lists more shows only these.
+pub(crate) const MAX_LISTED_TOOLS: usize = 1_000;
+const MAX_LIST_PAGES: usize = 100;
+
 /// A connection to a running server.
 pub(crate) struct Connection {
     peer: Peer<RoleClient>,
-    /// Closes the connection when it is dropped.
-    close: Option<RunningServiceCancellationToken>,
+    _close: CloseOnDrop,
     is_closed: watch::Receiver<bool>,
     handler: Arc<Handler>,
     timeout: Duration,
     /// The program, if there is one.
     program: Option<Program>,
+    /// The login at an HTTP server.
+    login: Option<LoginAccess>,
     /// What the user should know about how it was started.
     warnings: Vec<String>,
 }
@@ -75,7 +78,7 @@ pub(crate) struct RemoteCall {
 }
 
 /// How both protocols are tried: the stateless one first, then the one with a handshake.
-fn lifecycle() -> ClientLifecycleMode {
+pub(crate) fn lifecycle() -> ClientLifecycleMode {
     ClientLifecycleMode::Auto {
         preferred_versions: vec![ProtocolVersion::V_2026_07_28],
         legacy_version: Some(ProtocolVersion::V_2025_11_25),
@@ -103,20 +106,11 @@ impl Connection {
     }
 
     /// Speaks to an HTTP server.
-    pub(crate) async fn to_address(client: reqwest::Client, settings: &ServerSettings) -> Result<Self> {
-        let config = StreamableHttpClientTransportConfig::with_uri(settings.url.as_str())
-            .custom_headers(http_headers(settings)?);
-        let transport = StreamableHttpClientTransport::with_client(client, config);
+    pub(crate) async fn to_address(client: reqwest::Client, login: LoginAccess) -> Result<Self> {
         let handler = Arc::new(Handler::default());
-        let service =
-            handler.clone().serve_with_lifecycle(transport, lifecycle()).await.map_err(|error| {
-                Error::NotStarted(match error.is_authorization_required() {
-                    true => "it wants a sign-in (OAuth), which is not supported; give a token in `headers`"
-                        .to_owned(),
-                    false => format!("no MCP server answered at its url: {}", root_cause(&error)),
-                })
-            })?;
-        Ok(Self::new(service, handler, settings, None, Vec::new()))
+        let service = http_connection::open(client, &login, &handler).await?;
+        let settings = login.settings.clone();
+        Ok(Self { login: Some(login), ..Self::new(service, handler, &settings, None, Vec::new()) })
     }
 
     fn new(
@@ -126,14 +120,14 @@ impl Connection {
         program: Option<Program>,
         warnings: Vec<String>,
     ) -> Self {
-        let (peer, close) = (service.peer().clone(), Some(service.cancellation_token()));
+        let (peer, close) = (service.peer().clone(), CloseOnDrop(Some(service.cancellation_token())));
         let (closed, is_closed) = watch::channel(false);
         tokio::spawn(async move {
             let _ = service.waiting().await;
             closed.send_replace(true);
         });
         let timeout = Duration::from_secs(settings.timeout_s);
-        Self { peer, close, is_closed, handler, timeout, program, warnings }
+        Self { peer, _close: close, is_closed, handler, timeout, program, login: None, warnings }
     }
 
     pub(crate) fn peer(&self) -> &Peer<RoleClient> {
@@ -172,12 +166,27 @@ impl Connection {
         if !has_tools {
             return Ok(Catalogue::default());
         }
-        let listing = tokio::time::timeout(self.timeout, self.peer().list_all_tools()).await;
-        match listing {
+        match tokio::time::timeout(self.timeout, self.list_pages()).await {
             Ok(Ok(listed)) => Ok(Catalogue::new(name, &settings.tools, listed)),
             Ok(Err(error)) => Err(self.explain(error).await),
             Err(_) => Err(Error::Timeout { seconds: self.timeout.as_secs() }),
         }
+    }
+
+    /// One tool more than may be listed, if there are as many: the catalogue leaves it out and says so.
+    async fn list_pages(&self) -> std::result::Result<Vec<rmcp::model::Tool>, ServiceError> {
+        let (mut tools, mut cursor) = (Vec::new(), None);
+        for _ in 0..MAX_LIST_PAGES {
+            let page = PaginatedRequestParams::default().with_cursor(cursor);
+            let listed = self.peer().list_tools(Some(page)).await?;
+            tools.extend(listed.tools);
+            cursor = listed.next_cursor;
+            if cursor.is_none() || tools.len() > MAX_LISTED_TOOLS {
+                break;
+            }
+        }
+        tools.truncate(MAX_LISTED_TOOLS + 1);
+        Ok(tools)
     }
 
     /// Calls a tool and waits for its result, through questions of the server and tasks.
@@ -320,7 +329,10 @@ impl Connection {
         responses
     }
 
-    async fn explain(&self, error: ServiceError) -> Error {
+    pub(crate) async fn explain(&self, error: ServiceError) -> Error {
+        if let Some(refusal) = self.login.as_ref().and_then(|login| login.refusal(service_cause(&error))) {
+            return refusal;
+        }
         match error {
             ServiceError::McpError(error) => Error::Refused(error.message.to_string()),
             ServiceError::Timeout { timeout } => Error::Timeout { seconds: timeout.as_secs() },
@@ -328,7 +340,7 @@ impl Connection {
             | ServiceError::TransportSend(_)
             | ServiceError::Cancelled { .. } => Error::Ended(match &self.program {
                 Some(program) => program.failure("it closed its output").await,
-                None => format!("the connection to it failed: {}", root_cause(&error)),
+                None => format!("the connection to it failed: {}", root_cause(service_cause(&error))),
             }),
             other => Error::Refused(other.to_string()),
         }
@@ -343,9 +355,12 @@ impl Connection {
     }
 }
 
-impl Drop for Connection {
+/// Closes the connection when it is dropped.
+struct CloseOnDrop(Option<RunningServiceCancellationToken>);
+
+impl Drop for CloseOnDrop {
     fn drop(&mut self) {
-        self.close.take().into_iter().for_each(RunningServiceCancellationToken::cancel);
+        self.0.take().into_iter().for_each(RunningServiceCancellationToken::cancel);
     }
 }
 
@@ -369,29 +384,4 @@ impl Program {
             tokio::time::sleep(END_POLL_INTERVAL).await;
         }
     }
-}
-
-fn http_headers(
-    settings: &ServerSettings,
-) -> Result<std::collections::HashMap<reqwest::header::HeaderName, reqwest::header::HeaderValue>> {
-    let header = |(name, value): (&String, &String)| {
-        let wrong = |reason: &str| Error::Settings(format!("the header {name:?} {reason}"));
-        let value = expand_variables(value, |name| std::env::var(name).ok())
-            .map_err(|missing| wrong(&format!("needs the variable {missing}, which is not set")))?;
-        let mut value = reqwest::header::HeaderValue::from_str(&value)
-            .map_err(|_| wrong("has a value that no header can have"))?;
-        value.set_sensitive(true);
-        let name = name.parse().map_err(|_| wrong("has a name that no header can have"))?;
-        Ok((name, value))
-    };
-    settings.headers.iter().map(header).collect()
-}
-
-/// The innermost error, which says what happened.
-fn root_cause(error: &(dyn std::error::Error + 'static)) -> String {
-    let mut cause = error;
-    while let Some(inner) = cause.source() {
-        cause = inner;
-    }
-    cause.to_string()
 }

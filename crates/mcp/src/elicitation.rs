@@ -1,7 +1,8 @@
 //! An elicitation: a server asks the user for something while it works on a call. It becomes a question of the session.
 //!
 //! An answer is a text. A server that asks for one value gets it; one that asks for several gets them from lines of
-//! `name: value` or from a JSON object. What does not fit is declined, with nothing made up.
+//! `name: value` or from a JSON object. What is left out has the default that the server gave it; what does not fit is declined,
+//! with nothing made up.
 
 use longhaul_tools::{CallLine, CallQuestion};
 use rmcp::model::{ElicitRequestParams, ElicitResult, ElicitationAction};
@@ -38,12 +39,13 @@ fn question(message: &str, schema: &Value) -> CallQuestion {
             }
         }
         several => {
-            text.push_str("\n\nAnswer with one line for each, as `name: value`:");
+            text.push_str("\n\nAnswer with one line for each, as `name: value`; what you leave out has the value in brackets, if any:");
             for (name, field) in several {
                 let about = field["description"].as_str().or(field["title"].as_str()).unwrap_or_default();
                 let words = words_of(field);
                 let words = if words.is_empty() { String::new() } else { format!(" ({})", words.join(", ")) };
-                text.push_str(&format!("\n{name}: {about}{words}"));
+                let default = field.get("default").map(|default| format!(" [{}]", plain_text(default)));
+                text.push_str(&format!("\n{name}: {about}{words}{}", default.unwrap_or_default()));
             }
         }
     }
@@ -63,6 +65,8 @@ fn parse_answer(answer: &str, schema: &Value) -> ParsedAnswer {
         [] if is_no => None,
         [] => Some(Map::new()),
         _ if answer.starts_with('{') => serde_json::from_str(answer).ok(),
+        // Everything that is left out has its default, below.
+        _ if answer.is_empty() => Some(Map::new()),
         [(name, field)]
             if is_no && field["type"] != "boolean" && !words_of(field).iter().any(|word| word == answer) =>
         {
@@ -72,6 +76,14 @@ fn parse_answer(answer: &str, schema: &Value) -> ParsedAnswer {
         [(name, field)] => typed(answer, field).map(|value| Map::from_iter([(name.clone(), value)])),
         several => several_values(answer, several),
     };
+    let content = content.map(|mut content: Map<String, Value>| {
+        for (name, field) in &fields {
+            if let (None, Some(default)) = (content.get(name), field.get("default")) {
+                content.insert(name.clone(), default.clone());
+            }
+        }
+        content
+    });
     let required = schema["required"].as_array().cloned().unwrap_or_default();
     let is_complete = |content: &Map<String, Value>| {
         required.iter().filter_map(Value::as_str).all(|name| content.contains_key(name))
@@ -87,6 +99,11 @@ fn several_values(answer: &str, fields: &[(String, &Value)]) -> Option<Map<Strin
         content.insert(name.clone(), typed(value.trim(), field)?);
     }
     Some(content)
+}
+
+/// A value as a person writes it.
+fn plain_text(value: &Value) -> String {
+    value.as_str().map_or_else(|| value.to_string(), str::to_owned)
 }
 
 /// A value of the field's type. `None` if the text is none.

@@ -46,3 +46,18 @@ fn several_fields_come_as_lines_or_as_an_object() {
     assert_eq!(content("age: 36", &schema), None);
     assert_eq!(content("name: Ada\nage: old", &schema), None);
 }
+
+/// E1: what the user leaves out has the default that the server gave it, and the question shows it.
+#[test]
+fn what_is_left_out_has_its_default() {
+    let schema = json!({"properties": {
+        "name": {"type": "string", "default": "Ada"},
+        "age": {"type": "integer", "default": 30},
+        "note": {"type": "string"},
+    }});
+
+    assert!(question("?", &schema).text.contains("age:  [30]"), "{:?}", question("?", &schema));
+    assert_eq!(content("", &schema), Some(json!({"name": "Ada", "age": 30})));
+    assert_eq!(content("age: 31", &schema), Some(json!({"name": "Ada", "age": 31})));
+    assert_eq!(content("{\"note\": \"x\"}", &schema), Some(json!({"name": "Ada", "age": 30, "note": "x"})));
+}

@@ -20,6 +20,9 @@ pub enum Error {
     /// It answered with an error.
     #[error("{0}")]
     Refused(String),
+    /// It wants the user to log in, or to log in again with more rights.
+    #[error("it needs a login; run `longhaul mcp login {server}`")]
+    LoginNeeded { server: String },
     /// The caller no longer waits.
     #[error("stopped: the turn ended before this was done")]
     Cancelled,

@@ -8,11 +8,15 @@ use longhaul_protocol::{Effect, SessionId, ToolSchema};
 use longhaul_tools::Tool;
 
 use crate::catalogue::CatalogueTool;
+use crate::http_connection;
 use crate::launch::ServerPlace;
+use crate::login::{Challenge, Login, LoginState};
 use crate::remote_tool::RemoteTool;
 use crate::server::Server;
 use crate::tools_find::{self, TOOLS_CALL, TOOLS_FIND};
-use crate::{McpServers, ServerSettings, ServerState, ServerStatus, check_server_name};
+use crate::{
+    Error, McpServers, Result, ServerSettings, ServerState, ServerStatus, TransportKind, check_server_name,
+};
 
 /// Tools that a note names. A server may have any number.
 const MAX_NAMED: usize = 20;
@@ -43,13 +47,24 @@ impl FolderServers {
         Self { pool, servers: Arc::new(servers), place }
     }
 
-    pub fn is_empty(&self) -> bool {
-        self.servers.is_empty()
+    /// All servers of the runtime.
+    pub fn pool(&self) -> &McpServers {
+        &self.pool
     }
 
-    /// The names of the servers.
+    /// Whether a session of the folder has no servers.
+    pub fn is_empty(&self, session: SessionId) -> bool {
+        self.servers.is_empty() && self.pool.session_servers(session).is_empty()
+    }
+
+    /// The names of the servers of all sessions.
     pub fn names(&self) -> Vec<&str> {
         self.servers.keys().map(String::as_str).collect()
+    }
+
+    /// Whether a session has a server of this name.
+    pub fn has_server(&self, session: SessionId, name: &str) -> bool {
+        self.settings_of(session, name).is_some()
     }
 
     /// Starts all servers in the background, unless they run.
@@ -75,17 +90,23 @@ impl FolderServers {
         self.usable(session).all(|server| server.live_catalogue().is_some())
     }
 
-    /// The tools that the running servers offer now, for a new epoch.
+    /// Whether the tools of all servers are known, of this run or of an earlier one, so that an epoch needs to wait for none.
+    pub fn are_known(&self, session: SessionId) -> bool {
+        self.usable(session).all(|server| server.offered_catalogue().is_some())
+    }
+
+    /// The tools that the servers offer, as far as they are known, for a new epoch. A server that has other tools when it runs says
+    /// so in a note.
     pub fn offer(&self, session: SessionId) -> ToolOffer {
         let servers: Vec<_> = self.usable(session).collect();
-        let live: Vec<_> = servers.iter().map(|server| server.live_catalogue()).collect();
-        let count: usize = live.iter().flatten().map(|catalogue| catalogue.tools.len()).sum();
+        let known: Vec<_> = servers.iter().map(|server| server.offered_catalogue()).collect();
+        let count: usize = known.iter().flatten().map(|catalogue| catalogue.tools.len()).sum();
         let is_deferred = count as u64 > self.pool.settings().defer_past;
         // The tools of a server that is late are found by search, so that they are in reach within this epoch.
         let is_incomplete =
-            live.iter().any(|catalogue| catalogue.as_ref().is_none_or(|found| found.tools.is_empty()));
+            known.iter().any(|catalogue| catalogue.as_ref().is_none_or(|found| found.tools.is_empty()));
         let mut offer = ToolOffer::default();
-        for (server, catalogue) in servers.iter().zip(&live) {
+        for (server, catalogue) in servers.iter().zip(&known) {
             for tool in catalogue.iter().flat_map(|catalogue| &catalogue.tools).filter(|_| !is_deferred) {
                 offer.schemas.push(tool.to_schema());
                 offer.tools.push(self.remote_tool(server, tool));
@@ -190,7 +211,9 @@ impl FolderServers {
                 known.map_or_else(|| unused_status(name, settings), |server| server.status())
             }
         };
-        self.servers.iter().map(status).collect()
+        let own = session.map(|session| self.pool.session_servers(session)).unwrap_or_default();
+        let own = own.iter().filter(|(name, _)| !self.servers.contains_key(*name));
+        self.servers.iter().chain(own).map(status).collect()
     }
 
     /// Starts a server and waits for it. For checks by the user.
@@ -204,15 +227,61 @@ impl FolderServers {
         Some(server.status())
     }
 
-    pub(crate) fn server(&self, name: &str, session: SessionId) -> Option<Arc<Server>> {
+    /// Begins the login at a server. `None` if there is no such server.
+    pub async fn login(&self, name: &str) -> Option<Result<Login>> {
         let settings = self.servers.get(name)?;
-        Some(self.pool.server(name, settings, self.place.as_ref(), session))
+        Some(self.begin_login(name, settings).await)
+    }
+
+    async fn begin_login(&self, name: &str, settings: &ServerSettings) -> Result<Login> {
+        let host = self.pool.host();
+        let access = host.login(name, settings);
+        if settings.transport() != Ok(TransportKind::Http) {
+            return Err(Error::Settings("it is a program on this machine, and needs no login".to_owned()));
+        }
+        if access.has_own_token() {
+            let reason = "its `headers` have a token; remove that to log in";
+            return Err(Error::Settings(reason.to_owned()));
+        }
+        let challenge = http_connection::ask_for_challenge(host.http()?.clone(), &access).await?;
+        let challenge = match (challenge, access.store.state()) {
+            (Some(challenge), _) => challenge,
+            (None, LoginState::Needed | LoginState::LoggedIn) => Challenge { header: None, scopes: vec![] },
+            (None, LoginState::NotNeeded) => {
+                return Err(Error::Settings("it answers without a login".to_owned()));
+            }
+        };
+        Login::begin(access, &challenge).await
+    }
+
+    /// Forgets the login at a server. `None` if there is no such server, false if there was no login.
+    pub fn logout(&self, name: &str) -> Option<Result<bool>> {
+        let settings = self.servers.get(name)?;
+        Some(self.pool.host().login(name, settings).store.remove())
+    }
+
+    /// Whether the user is logged in at a server, as far as is known without asking it. `None` if there is no such server.
+    pub fn login_state(&self, name: &str) -> Option<LoginState> {
+        let settings = self.servers.get(name)?;
+        Some(self.pool.host().login(name, settings).store.state())
+    }
+
+    pub(crate) fn server(&self, name: &str, session: SessionId) -> Option<Arc<Server>> {
+        let settings = self.settings_of(session, name)?;
+        Some(self.pool.server(name, &settings, self.place.as_ref(), session))
     }
 
     /// The servers with usable names, in their order.
     pub(crate) fn usable(&self, session: SessionId) -> impl Iterator<Item = Arc<Server>> {
-        let named = self.servers.iter().filter(|(name, _)| check_server_name(name).is_ok());
-        named.map(move |(name, settings)| self.pool.server(name, settings, self.place.as_ref(), session))
+        let mut servers = self.pool.session_servers(session);
+        // The user's own servers win, as over a project's.
+        servers.extend(self.servers.iter().map(|(name, settings)| (name.clone(), settings.clone())));
+        let named = servers.into_iter().filter(|(name, _)| check_server_name(name).is_ok());
+        named.map(move |(name, settings)| self.pool.server(&name, &settings, self.place.as_ref(), session))
+    }
+
+    fn settings_of(&self, session: SessionId, name: &str) -> Option<ServerSettings> {
+        self.servers.get(name).cloned().or_else(|| self.pool.session_servers(session).remove(name))
     }
 
     fn remote_tool(&self, server: &Server, tool: &CatalogueTool) -> Arc<dyn Tool> {
@@ -221,7 +290,7 @@ impl FolderServers {
 
     fn add_search(&self, offer: &mut ToolOffer) {
         for tool in tools_find::search_tools(self) {
-            offer.schemas.push(tools_find::schema_of(&*tool));
+            offer.schemas.push(tool.definition().to_schema());
             offer.tools.push(tool);
         }
     }

@@ -6,24 +6,49 @@ use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use longhaul_keeper::{Launcher, Tasks};
+use longhaul_redact::Redactor;
+use longhaul_tools::NetworkGuard;
 
-use crate::{Error, Result};
+use crate::login::{LoginAccess, LoginStore};
+use crate::{Error, Result, ServerSettings};
 
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 const MAX_REDIRECTS: usize = 5;
+/// Many servers close a connection that was idle for five seconds. A call that meets that moment would be lost.
+const POOL_IDLE_TIMEOUT: Duration = Duration::from_secs(2);
 
 pub(crate) struct ServerHost {
     pub(crate) home: PathBuf,
     pub(crate) idle_time: Duration,
+    /// Where the requests of a login may go, besides the server itself.
+    guard: NetworkGuard,
+    /// Learns the tokens of logins.
+    redactor: Redactor,
     launcher: Launcher,
     tasks: OnceLock<Arc<Tasks>>,
     http: OnceLock<reqwest::Client>,
 }
 
 impl ServerHost {
-    pub(crate) fn new(home: &Path, launcher: Launcher, idle_time: Duration) -> Self {
-        let home = home.to_owned();
-        Self { home, idle_time, launcher, tasks: OnceLock::new(), http: OnceLock::new() }
+    pub(crate) fn new(
+        home: &Path,
+        launcher: Launcher,
+        idle_time: Duration,
+        guard: NetworkGuard,
+        redactor: Redactor,
+    ) -> Self {
+        let (home, tasks, http) = (home.to_owned(), OnceLock::new(), OnceLock::new());
+        Self { home, idle_time, guard, redactor, launcher, tasks, http }
+    }
+
+    /// The login at a server.
+    pub(crate) fn login(&self, name: &str, settings: &ServerSettings) -> LoginAccess {
+        LoginAccess {
+            name: name.to_owned(),
+            settings: settings.clone(),
+            store: LoginStore::new(&self.home, name, settings, self.redactor.clone()),
+            guard: self.guard.clone(),
+        }
     }
 
     /// The programs of servers, each under its keeper.
@@ -45,6 +70,7 @@ impl ServerHost {
         let _ = rustls::crypto::ring::default_provider().install_default();
         let built = reqwest::Client::builder()
             .connect_timeout(CONNECT_TIMEOUT)
+            .pool_idle_timeout(POOL_IDLE_TIMEOUT)
             .redirect(reqwest::redirect::Policy::custom(follow_same_origin))
             .build()
             .map_err(|error| Error::NotStarted(format!("can't make an HTTP client: {error}")))?;

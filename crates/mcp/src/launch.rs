@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use longhaul_keeper::{FORMAT, Spec, Tasks};
-use longhaul_protocol::{CallId, TaskId};
+use longhaul_protocol::{CallId, TaskId, single_quoted};
 use longhaul_tools::{Sandbox, Scope, last_output_line};
 
 use crate::settings::expand_variables;
@@ -67,7 +67,7 @@ pub(crate) fn launch_server(
     let confined = place
         .sandbox
         .confine_server(&place.scope, &environment, &own_folder, tasks.enforcement())
-        .map_err(|why| Error::NotStarted(format!("it can't be held to the scope: {why}")))?;
+        .map_err(|why| not_confined(&why, place.sandbox.unenforceable(tasks.enforcement()).is_some()))?;
     if confined.bounds.is_none() && place.sandbox.is_on() {
         warnings.push("the system can't enforce the sandbox, so it runs without one".to_owned());
     }
@@ -93,6 +93,14 @@ pub(crate) fn launch_server(
         Some((stream, heard)) => Ok(LaunchedServer { id, stream, heard, warnings }),
         None => Err(Error::NotStarted(describe_end(tasks, id))),
     }
+}
+
+fn not_confined(why: &str, is_unenforceable: bool) -> Error {
+    let next = match is_unenforceable {
+        true => "; to run MCP servers without a sandbox, set `sandbox.unavailable` to \"allow\"",
+        false => "",
+    };
+    Error::NotStarted(format!("it can't be held to the scope: {why}{next}"))
 }
 
 /// How a server's program ended, with the last line of its standard error.
@@ -136,7 +144,7 @@ fn server_environment(
 }
 
 /// Checks that the program exists, because the shell's own message is less clear.
-fn find_program(command: &str, path: Option<&str>, work_dir: &Path) -> Result<PathBuf> {
+pub(crate) fn find_program(command: &str, path: Option<&str>, work_dir: &Path) -> Result<PathBuf> {
     let candidates: Vec<PathBuf> = match command.contains('/') {
         true => vec![work_dir.join(command)],
         false => path.unwrap_or_default().split(':').map(|folder| Path::new(folder).join(command)).collect(),
@@ -153,7 +161,7 @@ fn find_program(command: &str, path: Option<&str>, work_dir: &Path) -> Result<Pa
 /// A command line for the shell that replaces the shell by the program.
 fn command_line(command: &str, args: &[String]) -> String {
     let words = std::iter::once(command).chain(args.iter().map(String::as_str));
-    let quoted: Vec<String> = words.map(|word| format!("'{}'", word.replace('\'', r"'\''"))).collect();
+    let quoted: Vec<String> = words.map(single_quoted).collect();
     format!("exec {}", quoted.join(" "))
 }
 

@@ -15,13 +15,16 @@
 //!
 //! | module | what it holds |
 //! | --- | --- |
-//! | `settings`, `project_file` | `[mcp]`; the `.mcp.json` of a project |
+//! | `settings`, `settings_check`, `project_file` | `[mcp]`; what is wrong in it; the `.mcp.json` of a project |
 //! | `pool`, `folder_servers` | all servers of a runtime; those of a folder, and the tools that they offer to an epoch |
 //! | `server`, `host`, `status` | one server: started, shared, ended; what all share; its state for people |
 //! | `launch`, `output_filter` | its program under a keeper; what it prints |
 //! | `connection`, `handler`, `open_calls` | the protocol: listing, calling, tasks, cancelling; what a server asks of us |
+//! | `http_connection`, `http_client` | the same over HTTP: headers, login, limits |
+//! | `login` | logins at HTTP servers (OAuth): given by the user, kept private, renewed |
 //! | `catalogue` | the names, schemas and effects of its tools |
 //! | `remote_tool`, `tools_find` | the tools for the model: called directly, or found by search |
+//! | `content`, `content_list`, `prompt_arguments` | resources and prompts for messages: read, listed, filled in |
 //! | `argument_check`, `result_content`, `elicitation` | arguments before a call, results after it, questions during it |
 
 #![allow(clippy::result_large_err, reason = "the error of a call is its result, and there is one a call")]
@@ -29,28 +32,39 @@
 mod argument_check;
 mod catalogue;
 mod connection;
+mod content;
+mod content_list;
 mod elicitation;
 mod error;
 mod folder_servers;
 mod handler;
 mod host;
+mod http_client;
+mod http_connection;
 mod launch;
+mod login;
 mod open_calls;
 mod output_filter;
 mod pool;
 mod project_file;
+mod prompt_arguments;
 mod remote_tool;
 mod result_content;
 mod server;
 mod settings;
+mod settings_check;
 mod status;
 mod tools_find;
 
+pub use content::ServerContent;
+pub use content_list::{ContentList, PromptEntry, PromptParameter, ResourceEntry};
 pub use error::{Error, Result};
 pub use folder_servers::{FolderServers, ToolOffer, is_mcp_tool};
 pub use launch::ServerPlace;
+pub use login::{Login, LoginState, stored_secrets};
 pub use pool::McpServers;
 pub use project_file::{PROJECT_FILE, parse_project_file};
 pub use settings::{McpSettings, ServerSettings, TransportKind, check_server_name};
+pub use settings_check::check_settings;
 pub use status::{ServerState, ServerStatus};
 pub use tools_find::{TOOLS_CALL, search_tool_definitions, unwrap_tools_call};

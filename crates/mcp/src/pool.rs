@@ -7,6 +7,8 @@ use std::time::Duration;
 
 use longhaul_keeper::Launcher;
 use longhaul_protocol::SessionId;
+use longhaul_redact::Redactor;
+use longhaul_tools::NetworkGuard;
 
 use crate::folder_servers::FolderServers;
 use crate::host::ServerHost;
@@ -25,6 +27,8 @@ struct Pool {
     host: Arc<ServerHost>,
     settings: McpSettings,
     servers: Mutex<HashMap<ServerKey, Arc<Server>>>,
+    /// Servers that only one session has, because its client brought them.
+    of_sessions: Mutex<HashMap<SessionId, BTreeMap<String, ServerSettings>>>,
 }
 
 /// What a server belongs to. Its settings are part of it: with others, it is another server.
@@ -39,9 +43,18 @@ struct ServerKey {
 
 impl McpServers {
     /// The servers of a home. Nothing is started or created yet: most runtimes never use one.
-    pub fn new(home: &Path, launcher: Launcher, settings: McpSettings) -> Self {
-        let host = Arc::new(ServerHost::new(home, launcher, Duration::from_secs(settings.idle_s)));
-        Self(Arc::new(Pool { host, settings, servers: Mutex::default() }))
+    ///
+    /// `guard` says where the requests of a login may go besides the server itself; the redactor learns the tokens of logins.
+    pub fn new(
+        home: &Path,
+        launcher: Launcher,
+        settings: McpSettings,
+        guard: NetworkGuard,
+        redactor: Redactor,
+    ) -> Self {
+        let idle_time = Duration::from_secs(settings.idle_s);
+        let host = Arc::new(ServerHost::new(home, launcher, idle_time, guard, redactor));
+        Self(Arc::new(Pool { host, settings, servers: Mutex::default(), of_sessions: Mutex::default() }))
     }
 
     /// The servers for the sessions of one folder: the configured ones and those that its project adds.
@@ -57,6 +70,38 @@ impl McpServers {
         }
         servers.retain(|_, settings| settings.enabled);
         FolderServers::new(self.clone(), servers, place)
+    }
+
+    /// Gives a session servers of its own, in place of those that it was given before. They run for this session alone, and are ended
+    /// when it is given others. A server with the same settings as before goes on.
+    pub fn set_session_servers(&self, session: SessionId, mut servers: BTreeMap<String, ServerSettings>) {
+        servers.values_mut().for_each(|settings| settings.shared = false);
+        let mut of_sessions = self.0.of_sessions.lock().unwrap_or_else(PoisonError::into_inner);
+        let before = match servers.is_empty() {
+            true => of_sessions.remove(&session),
+            false => of_sessions.insert(session, servers.clone()),
+        };
+        let is_over = |name: &String, settings: &ServerSettings| servers.get(name) != Some(settings);
+        for (name, settings) in
+            before.into_iter().flatten().filter(|(name, settings)| is_over(name, settings))
+        {
+            let fingerprint = settings.fingerprint();
+            let is_its = |key: &ServerKey| {
+                key.session == Some(session) && key.name == name && key.fingerprint == fingerprint
+            };
+            self.lock().extract_if(|key, _| is_its(key)).for_each(|(_, server)| server.stop());
+        }
+    }
+
+    /// The servers that this session alone has.
+    pub(crate) fn session_servers(&self, session: SessionId) -> BTreeMap<String, ServerSettings> {
+        let of_sessions = self.0.of_sessions.lock().unwrap_or_else(PoisonError::into_inner);
+        of_sessions.get(&session).cloned().unwrap_or_default()
+    }
+
+    /// No servers: for sessions that may use less than their folder's servers can.
+    pub fn none(&self) -> FolderServers {
+        FolderServers::new(self.clone(), BTreeMap::new(), None)
     }
 
     pub fn settings(&self) -> &McpSettings {
@@ -80,6 +125,10 @@ impl McpServers {
         let host = &self.0.host;
         let make = || Server::new(name, settings.clone(), place.cloned(), Arc::clone(host));
         Arc::clone(servers.entry(key).or_insert_with(make))
+    }
+
+    pub(crate) fn host(&self) -> &ServerHost {
+        &self.0.host
     }
 
     /// All servers that were used, by name.

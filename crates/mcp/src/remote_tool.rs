@@ -136,7 +136,10 @@ impl OutgoingCall {
         };
         match connection.call_tool(call, stop).await {
             Ok(result) => outcome_of(result),
-            Err(error) => self.failed(&error),
+            Err(error) => {
+                server.note_refusal(&error);
+                self.failed(&error)
+            }
         }
     }
 
@@ -167,6 +170,8 @@ impl OutgoingCall {
         let doubt = "; it may or may not have happened. Find out before doing it again";
         ToolOutcome::error(match error {
             Error::Refused(reason) => format!("the MCP server {server} answered with an error: {reason}"),
+            // It refused the request before it did anything.
+            Error::LoginNeeded { .. } => format!("not run: the MCP server {server} can't be used: {error}"),
             Error::Cancelled if is_harmless => error.to_string(),
             Error::Cancelled => format!("{error}{doubt}"),
             error if is_harmless => format!("the MCP server {server} gave no result: {error}"),

@@ -11,43 +11,74 @@ const MAX_IMAGES: usize = 8;
 const MAX_IMAGE_BYTES: usize = 5 << 20;
 const IMAGE_TYPES: [&str; 4] = ["image/png", "image/jpeg", "image/gif", "image/webp"];
 
-pub(crate) fn outcome_of(result: CallToolResult) -> ToolOutcome {
-    let (mut parts, mut images) = (Vec::new(), Vec::new());
-    for block in &result.content {
-        match block {
-            ContentBlock::Text(text) => parts.push(text.text.clone()),
-            ContentBlock::Image(image) => match decode_image(&image.mime_type, &image.data, images.len()) {
-                Ok(image) => images.push(image),
-                Err(reason) => parts.push(format!("[an image that is left out: {reason}]")),
-            },
-            ContentBlock::Audio(audio) => {
-                parts.push(format!("[audio ({}) that is left out]", audio.mime_type));
-            }
-            ContentBlock::Resource(resource) => parts.push(resource_text(&resource.resource)),
-            ContentBlock::ResourceLink(link) => parts.push(format!("[resource {}: {}]", link.name, link.uri)),
-            _ => parts.push("[content of an unknown kind that is left out]".to_owned()),
-        }
-    }
-    // A server that gives data also gives it as text, says the protocol. Some don't.
-    if let Some(data) = result.structured_content.filter(|_| parts.is_empty() && images.is_empty()) {
-        parts.push(data.to_string());
-    }
-    let content = match parts.join("\n") {
-        text if text.is_empty() && images.is_empty() => "(no output)".to_owned(),
-        text => text,
-    };
-    ToolOutcome { content, is_error: result.is_error == Some(true), images, ..ToolOutcome::default() }
+/// The texts and images of content, in the order in which they came.
+#[derive(Debug, Default)]
+pub(crate) struct ContentParts {
+    texts: Vec<String>,
+    images: Vec<ToolImage>,
 }
 
-/// The text of a resource, or what is in it.
-pub(crate) fn resource_text(resource: &ResourceContents) -> String {
-    match resource {
-        ResourceContents::TextResourceContents { text, .. } => text.clone(),
-        ResourceContents::BlobResourceContents { uri, mime_type, .. } => {
-            format!("[resource {uri} ({}) that is left out]", mime_type.as_deref().unwrap_or("unknown type"))
-        }
-        _ => "[a resource of an unknown kind that is left out]".to_owned(),
+impl ContentParts {
+    pub(crate) fn add_text(&mut self, text: impl Into<String>) {
+        self.texts.push(text.into());
     }
+
+    pub(crate) fn add_block(&mut self, block: &ContentBlock) {
+        match block {
+            ContentBlock::Text(text) => self.add_text(&text.text),
+            ContentBlock::Image(image) => self.add_image(&image.mime_type, &image.data),
+            ContentBlock::Audio(audio) => {
+                self.add_text(format!("[audio ({}) that is left out]", audio.mime_type));
+            }
+            ContentBlock::Resource(resource) => self.add_resource(&resource.resource),
+            ContentBlock::ResourceLink(link) => {
+                self.add_text(format!("[resource {}: {}]", link.name, link.uri));
+            }
+            _ => self.add_text("[content of an unknown kind that is left out]"),
+        }
+    }
+
+    /// The text of a resource, its image, or what is in it.
+    pub(crate) fn add_resource(&mut self, resource: &ResourceContents) {
+        match resource {
+            ResourceContents::TextResourceContents { text, .. } => self.add_text(text),
+            ResourceContents::BlobResourceContents { mime_type: Some(media), blob, .. }
+                if IMAGE_TYPES.contains(&media.as_str()) =>
+            {
+                self.add_image(media, blob);
+            }
+            ResourceContents::BlobResourceContents { uri, mime_type, .. } => {
+                let media = mime_type.as_deref().unwrap_or("unknown type");
+                self.add_text(format!("[resource {uri} ({media}) that is left out]"));
+            }
+            _ => self.add_text("[a resource of an unknown kind that is left out]"),
+        }
+    }
+
+    fn add_image(&mut self, media: &str, data: &str) {
+        match decode_image(media, data, self.images.len()) {
+            Ok(image) => self.images.push(image),
+            Err(reason) => self.add_text(format!("[an image that is left out: {reason}]")),
+        }
+    }
+
+    pub(crate) fn into_text_and_images(self) -> (String, Vec<ToolImage>) {
+        (self.texts.join("\n"), self.images)
+    }
+}
+
+pub(crate) fn outcome_of(result: CallToolResult) -> ToolOutcome {
+    let mut parts = ContentParts::default();
+    result.content.iter().for_each(|block| parts.add_block(block));
+    // A server that gives data also gives it as text, says the protocol. Some don't.
+    if let Some(data) =
+        result.structured_content.filter(|_| parts.texts.is_empty() && parts.images.is_empty())
+    {
+        parts.add_text(data.to_string());
+    }
+    let (text, images) = parts.into_text_and_images();
+    let content = if text.is_empty() && images.is_empty() { "(no output)".to_owned() } else { text };
+    ToolOutcome { content, is_error: result.is_error == Some(true), images, ..ToolOutcome::default() }
 }
 
 fn decode_image(media: &str, data: &str, before: usize) -> Result<ToolImage, &'static str> {

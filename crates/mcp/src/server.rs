@@ -17,6 +17,7 @@ use tokio::sync::watch;
 
 use crate::catalogue::Catalogue;
 use crate::connection::Connection;
+use crate::content_list::CachedContentList;
 use crate::host::ServerHost;
 use crate::launch::{ServerPlace, launch_server};
 use crate::{Error, Result, ServerSettings, ServerState, ServerStatus, TransportKind};
@@ -27,6 +28,8 @@ const MAX_PAUSE: Duration = Duration::from_secs(60);
 /// How long a start may take. `start_timeout_s` only says how long a turn waits for it; a program that is fetched first
 /// may take longer.
 const START_LIMIT: Duration = Duration::from_secs(120);
+/// The tools of a server that says again and again that they have changed are listed this often at most.
+const MIN_RENEWAL_INTERVAL: Duration = Duration::from_secs(2);
 
 pub(crate) struct Server {
     name: String,
@@ -37,6 +40,8 @@ pub(crate) struct Server {
     phase: watch::Sender<Phase>,
     /// The last known tools, also while it is stopped.
     catalogue: Mutex<Option<Arc<Catalogue>>>,
+    /// The last known resources and prompts.
+    content_list: CachedContentList,
 }
 
 #[derive(Clone)]
@@ -71,7 +76,8 @@ impl Server {
     ) -> Arc<Self> {
         let catalogue = Mutex::new(read_cached(&host, name, &settings).map(Arc::new));
         let phase = watch::Sender::new(Phase::Stopped);
-        Arc::new(Self { name: name.to_owned(), settings, place, host, phase, catalogue })
+        let (name, content_list) = (name.to_owned(), CachedContentList::default());
+        Arc::new(Self { name, settings, place, host, phase, catalogue, content_list })
     }
 
     pub(crate) fn name(&self) -> &str {
@@ -90,6 +96,23 @@ impl Server {
     /// The tools of the running server. `None` while it does not run.
     pub(crate) fn live_catalogue(&self) -> Option<Arc<Catalogue>> {
         matches!(&*self.phase.borrow(), Phase::Ready(_)).then(|| self.catalogue()).flatten()
+    }
+
+    /// The tools for a new epoch: those of the running server, or of its last run if it is not known to have failed.
+    pub(crate) fn offered_catalogue(&self) -> Option<Arc<Catalogue>> {
+        (!matches!(&*self.phase.borrow(), Phase::Failed(_))).then(|| self.catalogue()).flatten()
+    }
+
+    /// The connection to the running server. `None` while it does not run.
+    pub(crate) fn live_connection(&self) -> Option<Arc<Connection>> {
+        match &*self.phase.borrow() {
+            Phase::Ready(connection) if !connection.is_closed() => Some(Arc::clone(connection)),
+            _ => None,
+        }
+    }
+
+    pub(crate) fn content_list(&self) -> &CachedContentList {
+        &self.content_list
     }
 
     /// Starts the server in the background, unless it runs, starts, or has failed a moment ago.
@@ -136,6 +159,13 @@ impl Server {
         self.phase.send_replace(Phase::Stopped);
     }
 
+    /// After a refused login the connection is closed: the next one begins with the login of then.
+    pub(crate) fn note_refusal(&self, error: &Error) {
+        if matches!(error, Error::LoginNeeded { .. }) {
+            self.fail(error.clone(), 0);
+        }
+    }
+
     pub(crate) fn status(&self) -> ServerStatus {
         let catalogue = self.catalogue();
         let mut warnings = catalogue.as_ref().map(|catalogue| catalogue.warnings.clone()).unwrap_or_default();
@@ -167,6 +197,8 @@ impl Server {
         let connected = connected.unwrap_or(Err(Error::Timeout { seconds: START_LIMIT.as_secs() }));
         let connection = match connected {
             Ok(connection) => Arc::new(connection),
+            // The user may log in at any moment, and it is used at the next turn.
+            Err(error @ Error::LoginNeeded { .. }) => return self.fail(error, 0),
             Err(error) => return self.fail(error, failures + 1),
         };
         // It may have been stopped meanwhile.
@@ -186,7 +218,8 @@ impl Server {
         let transport = self.settings.transport().map_err(|problem| Error::Settings(problem.to_owned()))?;
         let connection = match (transport, &self.place) {
             (TransportKind::Http, _) => {
-                Connection::to_address(self.host.http()?.clone(), &self.settings).await?
+                let login = self.host.login(&self.name, &self.settings);
+                Connection::to_address(self.host.http()?.clone(), login).await?
             }
             (TransportKind::Stdio, Some(place)) => {
                 let (host, name) = (Arc::clone(&self.host), self.name.clone());
@@ -217,6 +250,7 @@ impl Server {
 
     async fn attend(&self, connection: &Arc<Connection>) {
         let mut phase = self.phase.subscribe();
+        let mut next_renewal = tokio::time::Instant::now();
         loop {
             let idle_until =
                 connection.calls().idle_since().unwrap_or_else(Instant::now) + self.host.idle_time;
@@ -228,7 +262,8 @@ impl Server {
                         return self.stop();
                     }
                 }
-                () = connection.tools_changed().notified() => {
+                () = async { tokio::time::sleep_until(next_renewal).await; connection.tools_changed().notified().await } => {
+                    next_renewal = tokio::time::Instant::now() + MIN_RENEWAL_INTERVAL;
                     // A server that can't list its tools any more keeps the ones that are known.
                     let _ = self.renew_catalogue(connection).await;
                 }

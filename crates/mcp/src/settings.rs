@@ -45,6 +45,13 @@ pub struct ServerSettings {
     /// HTTP headers. A value may contain `${VARIABLE}`.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub headers: BTreeMap<String, String>,
+    /// The client that you registered for the login at an HTTP server: its id, or the https address of its metadata. Without it,
+    /// Longhaul registers itself.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub client_id: String,
+    /// Name of the environment variable with that client's secret, if it has one.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub client_secret_env: String,
     /// The tools to offer; all, if empty.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub tools: Vec<String>,
@@ -68,6 +75,8 @@ impl Default for ServerSettings {
             url: String::new(),
             env: Vec::new(),
             headers: BTreeMap::new(),
+            client_id: String::new(),
+            client_secret_env: String::new(),
             tools: Vec::new(),
             shared: true,
             timeout_s: 60,
@@ -78,9 +87,17 @@ impl Default for ServerSettings {
 }
 
 impl ServerSettings {
-    /// The variables of our environment whose values go into headers, which hold keys and tokens.
-    pub fn header_variables(&self) -> Vec<String> {
-        let names = std::cell::RefCell::new(Vec::new());
+    /// The variables of our environment whose values are keys and tokens: those that only we need, and those that the program gets
+    /// and that are named like one.
+    pub fn secret_variables(&self) -> Vec<String> {
+        let named = self.env.iter().filter(|name| is_named_like_a_secret(name)).cloned();
+        named.chain(self.request_variables()).collect()
+    }
+
+    /// The variables of our environment whose values go into headers and into a login.
+    pub fn request_variables(&self) -> Vec<String> {
+        let of_login = Some(self.client_secret_env.clone()).filter(|name| !name.is_empty());
+        let names = std::cell::RefCell::new(Vec::from_iter(of_login));
         for value in self.headers.values() {
             let _ = expand_variables(value, |name| {
                 names.borrow_mut().push(name.to_owned());
@@ -89,6 +106,12 @@ impl ServerSettings {
         }
         names.into_inner()
     }
+}
+
+/// Whether a variable is named as those with keys and tokens are.
+fn is_named_like_a_secret(name: &str) -> bool {
+    let name = name.to_ascii_uppercase();
+    ["KEY", "TOKEN", "SECRET", "PASSWORD", "PASSWD", "CREDENTIAL"].iter().any(|word| name.contains(word))
 }
 
 /// How a server is reached.

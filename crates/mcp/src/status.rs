@@ -1,5 +1,6 @@
 //! The state of a server, for people and programs.
 
+use longhaul_redact::Redactor;
 use serde::Serialize;
 
 use crate::TransportKind;
@@ -22,6 +23,19 @@ pub struct ServerStatus {
     pub tools: Vec<String>,
     /// What the user should know: tools that are left out, variables that are not set, stray output.
     pub warnings: Vec<String>,
+}
+
+impl ServerStatus {
+    /// The status without secrets: a server may have printed one, or named one in an error.
+    #[must_use]
+    pub fn redacted(self, redactor: &Redactor) -> Self {
+        let redact = |text: String| redactor.redact(&text).into_owned();
+        Self {
+            reason: self.reason.map(redact),
+            warnings: self.warnings.into_iter().map(redact).collect(),
+            ..self
+        }
+    }
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]

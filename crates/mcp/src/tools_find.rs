@@ -4,10 +4,9 @@
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use longhaul_protocol::{Effect, ToolSchema};
+use longhaul_protocol::Effect;
 use longhaul_tools::{
-    PreparedCall, Tool, ToolDefinition, ToolInvocation, ToolOutcome, parse_arguments,
-    schema_of as schema_of_arguments,
+    PreparedCall, Tool, ToolDefinition, ToolInvocation, ToolOutcome, parse_arguments, schema_of,
 };
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -63,7 +62,7 @@ fn definition_of_find(servers: &str) -> ToolDefinition {
         )
         .into(),
         effect: Effect::Read,
-        schema: schema_of_arguments::<FindArguments>(),
+        schema: schema_of::<FindArguments>(),
         limits: &[
             "It is there only with more tools than `mcp.defer_past`, or while a server was not ready when the epoch began.",
             "At most 10 tools are found at once.",
@@ -82,16 +81,10 @@ fn call_definition() -> ToolDefinition {
         name: TOOLS_CALL.into(),
         description: format!("Call a tool that {TOOLS_FIND} found.").into(),
         effect: Effect::Unknown,
-        schema: schema_of_arguments::<CallArguments>(),
+        schema: schema_of::<CallArguments>(),
         limits: &["Approval, effect and limits are those of the tool that it calls."],
         example: r#"{"name": "github__create_issue", "arguments": {"title": "It leaks"}}"#,
     }
-}
-
-/// The schema of a tool as it is sent.
-pub(crate) fn schema_of(tool: &dyn Tool) -> ToolSchema {
-    let ToolDefinition { name, description, schema, .. } = tool.definition();
-    ToolSchema { name: name.to_string(), description: description.to_string(), parameters: schema.clone() }
 }
 
 /// The tool of a server and the arguments that a call of `tools_call` names. `None` if it names none.

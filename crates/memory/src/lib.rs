@@ -70,7 +70,10 @@ pub use page::check_page_name;
 pub use page_set::{CORE_PAGE, Page, PageSet, PageVersion};
 pub use provenance::{SpeakerEvidence, Vocabulary, attribute_speaker};
 pub use quotation::find_quotation;
-pub use recall::{RecallBudget, RecallHit, RecallPlace, RecallScope, Recalled, recall, unindexed_notice};
+pub use recall::{
+    Embedder, EmbeddingFinder, Finder, RecallBudget, RecallHit, RecallPlace, RecallScope, Recalled,
+    embed_session, recall, recall_with, unindexed_notice,
+};
 pub use scope::{ScopeFn, ScopeKind, scope_of};
 pub use unextracted::{UnextractedCounter, extracted_through, failed_through};
 pub use utterance::{Utterance, UtteranceReader, untrusted_recalls};

@@ -7,8 +7,8 @@ use std::borrow::Cow;
 
 use longhaul_context::UserText;
 use longhaul_protocol::{
-    AttemptId, Block, Body, Item, Record, Role, Seq, SessionRecord, Speaker, ToolFinished, is_recall_tool,
-    with_picture_note,
+    Answered, AnsweredBy, AttemptId, Block, Body, Item, Record, Role, Seq, SessionRecord, Speaker,
+    ToolFinished, is_recall_tool, with_picture_note,
 };
 
 use crate::provenance::Vocabulary;
@@ -80,7 +80,14 @@ impl UtteranceReader {
         };
         let said = match fact {
             SessionRecord::InputTaken(input) => {
-                self.user_utterance(seq, with_picture_note(input.text, &input.images))
+                let text = with_picture_note(input.text, &input.images);
+                match input.sender.is_persons_word() {
+                    true => self.user_utterance(seq, text),
+                    false => untrusted_utterance(seq, input.sender.to_string(), &text),
+                }
+            }
+            SessionRecord::Answered(Answered { answer, by: Some(AnsweredBy::Agent), .. }) => {
+                untrusted_utterance(seq, "another agent".to_owned(), &answer)
             }
             SessionRecord::Answered(answered) => self.user_utterance(seq, answered.answer),
             SessionRecord::Question(question) => {

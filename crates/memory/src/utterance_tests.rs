@@ -1,8 +1,8 @@
 use longhaul_protocol::{
-    Answered, At, AttemptEnded, AttemptId, AttemptStarted, Block, Body, CallId, Gone, Hash, InputId,
-    InputTaken, Item, JoinMode, Note, Notification, Question, QuestionId, QuestionKind, Record, Role, Seq,
-    SessionId, SessionRecord, Speaker, StreamName, SystemMessage, TextContent, ToolFinished, TurnStarted,
-    Warning,
+    Answered, AnsweredBy, At, AttemptEnded, AttemptId, AttemptStarted, Block, Body, CallId, Gone, Hash,
+    Input, InputId, InputTaken, Item, JoinMode, Note, Notification, Question, QuestionId, QuestionKind,
+    Record, Role, Sender, Seq, SessionId, SessionRecord, Speaker, StreamName, SystemMessage, TextContent,
+    ToolFinished, TurnStarted, Warning,
 };
 use proptest::prelude::*;
 
@@ -42,14 +42,7 @@ fn entry(seq: Seq, who: &str, text: &str) -> (Seq, String, String) {
 
 fn input(text: &str) -> SessionRecord {
     let (id, mode) = (InputId::generate(), JoinMode::Join);
-    SessionRecord::InputTaken(InputTaken {
-        id,
-        inbox_through: 1,
-        text: text.to_owned(),
-        images: vec![],
-        mode,
-        client: None,
-    })
+    SessionRecord::InputTaken(InputTaken::of(Input::new(id, text, mode), 1))
 }
 
 fn started(attempt: AttemptId) -> SessionRecord {
@@ -274,4 +267,29 @@ proptest! {
 
         prop_assert_eq!(heard(&records[place..]), of_all);
     }
+}
+
+/// P8: what an agent wrote is heard as a stranger's, what a person wrote into a schedule as the user's.
+#[test]
+fn what_an_agent_wrote_is_not_heard_as_the_user() {
+    let speaker_of = |sender: Sender| {
+        let input = Input::new(InputId::generate(), "I prefer tabs", JoinMode::Join);
+        let taken = InputTaken::of(Input { sender, ..input }, 1);
+        UtteranceReader::default().push(&record(1, &SessionRecord::InputTaken(taken))).remove(0).speaker
+    };
+    let schedule =
+        |by_agent| Sender::Schedule { id: "nightly".to_owned(), slot: At(0), by_agent, max_cost_nano: None };
+
+    assert_eq!(speaker_of(Sender::Person), Speaker::User);
+    assert_eq!(speaker_of(schedule(false)), Speaker::User);
+    assert_eq!(speaker_of(schedule(true)), Speaker::Untrusted);
+    assert_eq!(speaker_of(Sender::Agent { name: "builder".to_owned() }), Speaker::Untrusted);
+    assert_eq!(speaker_of(Sender::Unknown), Speaker::Untrusted);
+    let answer = |by| {
+        let (id, answer) = (QuestionId::generate(), "I prefer tabs".to_owned());
+        let fact = SessionRecord::Answered(Answered { id, answer, by: Some(by) });
+        UtteranceReader::default().push(&record(1, &fact)).remove(0).speaker
+    };
+    assert_eq!(answer(AnsweredBy::User), Speaker::User);
+    assert_eq!(answer(AnsweredBy::Agent), Speaker::Untrusted);
 }

@@ -11,6 +11,11 @@ pub trait Model: Send + Sync {
     /// As `provider/model`.
     fn name(&self) -> &str;
 
+    /// Whether the provider searches the web for the model.
+    fn search_support(&self) -> SearchSupport {
+        SearchSupport::None
+    }
+
     /// What is known about the model. The first call may ask its server.
     async fn capabilities(&self) -> Capabilities {
         Capabilities::default()
@@ -35,6 +40,10 @@ impl<M: Model + ?Sized> Model for Arc<M> {
         (**self).name()
     }
 
+    fn search_support(&self) -> SearchSupport {
+        (**self).search_support()
+    }
+
     async fn capabilities(&self) -> Capabilities {
         (**self).capabilities().await
     }
@@ -50,6 +59,24 @@ impl<M: Model + ?Sized> Model for Arc<M> {
     ) -> Result<Box<dyn AnswerStream>, ModelFailure> {
         (**self).ask(request, permit).await
     }
+}
+
+/// Whether a provider searches the web by itself, for a request with [`Purpose::Search`](crate::Purpose::Search).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum SearchSupport {
+    /// Its protocol has no such search.
+    None,
+    /// Its protocol has one. Whether this server has it is not known.
+    Possible,
+    /// The provider has one.
+    Known,
+}
+
+/// A page that a provider's search found.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SearchSource {
+    pub title: String,
+    pub url: String,
 }
 
 /// An answer as it streams in.
@@ -71,6 +98,8 @@ pub enum AnswerPart {
         /// The provider's signature, which it checks when the reasoning is sent back.
         signature: Option<String>,
     },
+    /// The provider's search found a page.
+    Source(SearchSource),
     /// A tool call begins.
     CallStart {
         /// The provider's id of the call.

@@ -1,10 +1,13 @@
 //! Assembles the parts of an answer into blocks.
 
-use crate::{AnswerPart, RateLimits, StopKind, StopReason, TokenCounts};
+use crate::{AnswerPart, RateLimits, SearchSource, StopKind, StopReason, TokenCounts};
 use longhaul_protocol::{CallId, Item, Role};
 
 /// A longer answer is an error: no request asks for one, and each record of an answer must fit into the journal.
 const MAX_ANSWER_BYTES: usize = 2 << 20;
+
+/// Pages of a search to keep.
+const MAX_SOURCES: usize = 20;
 
 /// More calls in one answer are an error.
 const MAX_CALLS: usize = 256;
@@ -19,6 +22,8 @@ pub struct BlockAssembler {
     cut_call: Option<String>,
     pub tokens: Option<TokenCounts>,
     pub limits: Option<RateLimits>,
+    /// Pages that the provider's search found, each once.
+    pub sources: Vec<SearchSource>,
 }
 
 #[derive(Debug)]
@@ -85,6 +90,14 @@ impl BlockAssembler {
             (AnswerPart::Usage(tokens), open) => {
                 self.open = open;
                 self.tokens = Some(tokens);
+                BlockProgress::Nothing
+            }
+            (AnswerPart::Source(source), open) => {
+                self.open = open;
+                let is_known = self.sources.iter().any(|known| known.url == source.url);
+                if !is_known && self.sources.len() < MAX_SOURCES {
+                    self.sources.push(source);
+                }
                 BlockProgress::Nothing
             }
             (AnswerPart::Limits(limits), open) => {

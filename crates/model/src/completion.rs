@@ -7,7 +7,7 @@ use longhaul_protocol::{Item, Usage};
 use crate::role_order::MAX_ROLE_REORDERS;
 use crate::{
     BlockAssembler, BlockProgress, CallPermit, Capabilities, FailureClass, Model, ModelFailure, Request,
-    StopKind,
+    SearchSource, StopKind,
 };
 
 /// The result of one request.
@@ -22,6 +22,8 @@ pub struct Completion {
 pub struct WholeAnswer {
     pub items: Vec<Arc<Item>>,
     pub stop: StopKind,
+    /// Pages that the provider's search found.
+    pub sources: Vec<SearchSource>,
 }
 
 /// Sends a request and reads the whole answer. If the server refuses the order of roles, sends the request again in
@@ -65,7 +67,10 @@ async fn read_answer(
                 let message = format!("{} declined to answer", model.name());
                 return Err(ModelFailure::new(FailureClass::Refused, message));
             }
-            BlockProgress::End(stop) => return Ok(WholeAnswer { items, stop: stop.kind }),
+            BlockProgress::End(stop) => {
+                let sources = std::mem::take(&mut blocks.sources);
+                return Ok(WholeAnswer { items, stop: stop.kind, sources });
+            }
             BlockProgress::Odd(reason) => return Err(ModelFailure::new(FailureClass::Broken, reason)),
             BlockProgress::TooLarge(reason) => return Err(ModelFailure::new(FailureClass::TooLarge, reason)),
             BlockProgress::Text(_) | BlockProgress::Reasoning(_) | BlockProgress::Nothing => {}

@@ -50,11 +50,11 @@ impl Effort {
         }
     }
 
-    /// The effort for a request. Memory needs little.
+    /// The effort for a request. Memory and searches need little.
     fn for_purpose(self, purpose: Purpose) -> Self {
         match purpose {
             Purpose::Step { .. } | Purpose::Summary { .. } => self,
-            Purpose::Extract { .. } | Purpose::Consolidate { .. } => self.min(Self::Low),
+            Purpose::Extract { .. } | Purpose::Consolidate { .. } | Purpose::Search => self.min(Self::Low),
         }
     }
 }

@@ -27,6 +27,7 @@
 //! | `registry` | from a model name to a model; the default model |
 //! | `provider`, `catalogue`, `table_file` | the provider table; model facts and prices; their TOML files |
 //! | `capabilities`, `discovery` | context window, longest answer, tools and prices of a model; asking servers for them |
+//! | `embedding` | texts become vectors, by an OpenAI-compatible `/embeddings` |
 //! | `effort` | how much a model reasons: the forms in which servers take it, and what follows a refusal. Pure |
 //! | `learned_capabilities`, `role_order`, `known_hosts`, `cache_file` | what servers were seen to accept, kept in cache files |
 //! | `scripted` | a model that plays a list of answers, for tests, examples and the demo |
@@ -64,6 +65,7 @@ mod codec;
 mod completion;
 mod discovery;
 mod effort;
+mod embedding;
 mod endpoint;
 mod error;
 mod failure;
@@ -83,7 +85,10 @@ mod stream_reader;
 mod table_file;
 pub mod transport;
 
-pub use answer_stream::{AnswerPart, AnswerStream, Model, RateLimits, StopKind, StopReason, TokenCounts};
+pub use answer_stream::{
+    AnswerPart, AnswerStream, Model, RateLimits, SearchSource, SearchSupport, StopKind, StopReason,
+    TokenCounts,
+};
 pub use block_assembler::{BlockAssembler, BlockProgress};
 pub use capabilities::{Capabilities, ContextWindow, PriceBound, Prices, WindowSource};
 pub use catalogue::{Catalogue, CatalogueEntry, PriceSource};
@@ -95,6 +100,7 @@ pub use discovery::{
     find_local_servers,
 };
 pub use effort::{Effort, EffortForm};
+pub use embedding::EmbeddingModel;
 pub use endpoint::{ApiKey, Endpoint, SettingSources, Timeouts};
 pub use error::{Error, Result};
 pub use failure::{FailureClass, ModelFailure};

@@ -65,7 +65,7 @@ impl CallPermit {
         model: &dyn Model,
         request: Request,
     ) -> Result<ObservedAnswer<'a>, ModelFailure> {
-        *self.lock() = CallProgress { is_sent: true, ..CallProgress::default() };
+        self.begin_call();
         match model.ask(request, self).await {
             Ok(answer) => Ok(ObservedAnswer { permit: self, answer }),
             Err(failure) => {
@@ -73,6 +73,20 @@ impl CallPermit {
                 Err(failure)
             }
         }
+    }
+
+    /// The request of a call without a stream of parts is about to be sent.
+    pub(crate) fn begin_call(&self) {
+        *self.lock() = CallProgress { is_sent: true, ..CallProgress::default() };
+    }
+
+    /// Such a call ended: with the tokens that the provider counted, or failed.
+    pub(crate) fn end_call(&self, counted: Option<TokenCounts>) {
+        let mut progress = self.lock();
+        progress.has_failed = counted.is_none();
+        progress.has_begun = counted.is_some();
+        progress.is_complete = counted.is_some();
+        progress.tokens = counted;
     }
 
     fn observe(&self, received: &Result<AnswerPart, ModelFailure>) {

@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use crate::catalogue::Catalogue;
 use crate::discovery::{LOCAL_SERVER_PORTS, ServerQuery, find_local_servers, list_models};
+use crate::embedding::EmbeddingModel;
 use crate::endpoint::{ApiKey, Endpoint, SettingSources, Timeouts};
 use crate::known_hosts::KnownHosts;
 use crate::learned_capabilities::LearnedCapabilities;
@@ -101,6 +102,11 @@ impl Models {
             self.hosts.clone(),
             self.learned.clone(),
         )))
+    }
+
+    /// Opens a model that turns texts into vectors. Sends nothing to its server.
+    pub fn open_embedding(&self, wanted: &ModelSpec) -> Result<EmbeddingModel> {
+        Ok(EmbeddingModel::new(self.endpoint(wanted)?, self.transport.clone()))
     }
 
     fn endpoint(&self, wanted: &ModelSpec) -> Result<Endpoint> {

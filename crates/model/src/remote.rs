@@ -21,11 +21,13 @@ use crate::stream_reader::RemoteAnswer;
 use crate::transport::{HttpRequest, HttpResponse, Transport, TransportError};
 use crate::{
     AnswerStream, CallPermit, Capabilities, ContextWindow, CorrectedLimits, FailureClass, Model,
-    ModelFailure, RefusedSize, Request, WindowSource,
+    ModelFailure, Protocol, Providers, RefusedSize, Request, SearchSupport, WindowSource,
 };
 
 const MAX_ERROR_BYTES: usize = 64 << 10;
 const ERROR_BODY_TIMEOUT: Duration = Duration::from_secs(10);
+/// Providers that search the web for their models.
+const SEARCHING_PROVIDERS: [&str; 3] = ["anthropic", "openai", "gemini"];
 /// The context windows that are assumed if nothing states one: for local servers and for hosted models.
 const LOCAL_WINDOW: u64 = 8_192;
 const HOSTED_WINDOW: u64 = 128_000;
@@ -183,6 +185,22 @@ impl RemoteModel {
 impl Model for RemoteModel {
     fn name(&self) -> &str {
         &self.endpoint.name
+    }
+
+    fn search_support(&self) -> SearchSupport {
+        let endpoint = &self.endpoint;
+        let is_at_provider = || {
+            let provider = Providers::built_in().get(&endpoint.provider);
+            let provider = provider.filter(|provider| SEARCHING_PROVIDERS.contains(&provider.name.as_str()));
+            provider.is_some_and(|provider| provider.base_url == endpoint.base_url.trim_end_matches('/'))
+        };
+        match endpoint.protocol {
+            Protocol::OpenaiChat => SearchSupport::None,
+            Protocol::OpenaiResponses | Protocol::Anthropic | Protocol::Gemini if is_at_provider() => {
+                SearchSupport::Known
+            }
+            Protocol::OpenaiResponses | Protocol::Anthropic | Protocol::Gemini => SearchSupport::Possible,
+        }
     }
 
     async fn capabilities(&self) -> Capabilities {

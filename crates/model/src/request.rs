@@ -13,7 +13,7 @@ pub struct Request {
     /// The bytes of the pictures in `items`. A short text replaces a picture whose bytes are missing.
     pub pictures: Arc<HashMap<Hash, Vec<u8>>>,
     pub max_output: Option<u64>,
-    /// What the answer is for. It is not sent.
+    /// What the answer is for. It is not sent, but a search offers the provider's own one.
     pub purpose: Purpose,
 }
 
@@ -32,6 +32,8 @@ pub enum Purpose {
     Consolidate {
         consolidations_before: usize,
     },
+    /// The answer to a web search. The provider's own search is offered, in place of tools.
+    Search,
 }
 
 impl Purpose {
@@ -42,6 +44,7 @@ impl Purpose {
             Self::Summary { .. } => "summary",
             Self::Extract { .. } => "extract",
             Self::Consolidate { .. } => "consolidate",
+            Self::Search => "search",
         }
     }
 }

@@ -166,6 +166,7 @@ impl Model for ScriptedModel {
                 let missing = || self.used_up("summaries", self.summaries.len(), index);
                 self.summaries.get(index).cloned().ok_or_else(missing)?
             }
+            Purpose::Search => return Err(self.used_up("searches", 0, 0)),
             // A script without extracts or pages has nothing to remember.
             Purpose::Extract { extracts_before: index } => self
                 .extracts

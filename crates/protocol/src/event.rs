@@ -4,9 +4,9 @@ use serde::{Deserialize, Serialize};
 
 use crate::time::rfc3339;
 use crate::{
-    AnsweredBy, At, AttemptId, CallId, Cause, CommandReport, CompactedBy, Effect, InputId, Limit, Outcome,
-    PermissionMode, QuestionId, QuestionKind, Role, Seq, SessionRecord, TaskId, TaskStatus, TextContent,
-    ToolFinished, ToolStarted, TurnEnded,
+    AnsweredBy, At, AttemptId, CallId, Cause, ChildSession, CommandReport, CompactedBy, Effect, InputId,
+    Limit, Outcome, PermissionMode, QuestionId, QuestionKind, Role, Seq, SessionRecord, TaskEnded, TaskId,
+    TaskStarted, TaskStatus, TextContent, ToolFinished, ToolStarted, TurnEnded,
 };
 
 /// What a watcher sees. `--json` prints one object on each line, and server-sent events have the same objects.
@@ -94,6 +94,19 @@ pub enum EventKind {
         status: TaskStatus,
         #[serde(default, skip_serializing_if = "Option::is_none")]
         exit_code: Option<i32>,
+    },
+    /// A subagent started.
+    ChildStarted {
+        task_id: TaskId,
+        /// The key of its session. `session` is that of its parent.
+        child: String,
+        description: String,
+    },
+    ChildEnded {
+        task_id: TaskId,
+        /// The key of its session. `session` is that of its parent.
+        child: String,
+        status: TaskStatus,
     },
     Notification {
         task_id: TaskId,
@@ -197,8 +210,28 @@ pub enum EventKind {
 }
 
 impl EventKind {
+    /// The task or the subagent that the event shows as started, with its description.
+    pub fn started_task(&self) -> Option<(TaskId, &str)> {
+        match self {
+            Self::TaskStarted { task_id, description } | Self::ChildStarted { task_id, description, .. } => {
+                Some((*task_id, description))
+            }
+            _ => None,
+        }
+    }
+
+    /// The task or the subagent that the event shows as ended, with the exit code of a command.
+    pub fn ended_task(&self) -> Option<(TaskId, TaskStatus, Option<i32>)> {
+        match self {
+            Self::TaskEnded { task_id, status, exit_code } => Some((*task_id, *status, *exit_code)),
+            Self::ChildEnded { task_id, status, .. } => Some((*task_id, *status, None)),
+            _ => None,
+        }
+    }
+
     /// The event that shows a record. None if a record has no event, and for the end of an attempt and an order, whose event
     /// depends on the records before it.
+    #[allow(clippy::too_many_lines, reason = "one arm for each kind of record")]
     pub fn of_record(record: SessionRecord) -> Option<Self> {
         Some(match record {
             SessionRecord::InputTaken(input) => Self::InputTaken { id: input.id },
@@ -230,11 +263,19 @@ impl EventKind {
                 let report = Box::new(report);
                 Self::ToolFinished { call_id: call, name, is_error, content, diff, lines, report }
             }
-            SessionRecord::TaskStarted(task) => {
-                Self::TaskStarted { task_id: task.task_id, description: task.description }
-            }
-            SessionRecord::TaskEnded(ended) => {
-                Self::TaskEnded { task_id: ended.task_id, status: ended.status, exit_code: ended.exit_code }
+            SessionRecord::TaskStarted(TaskStarted { task_id, description, session, .. }) => match session {
+                Some(_) => {
+                    Self::ChildStarted { task_id, child: ChildSession::key_of(task_id.call()), description }
+                }
+                None => Self::TaskStarted { task_id, description },
+            },
+            SessionRecord::TaskEnded(TaskEnded { task_id, status, exit_code, session, .. }) => {
+                match session {
+                    Some(_) => {
+                        Self::ChildEnded { task_id, child: ChildSession::key_of(task_id.call()), status }
+                    }
+                    None => Self::TaskEnded { task_id, status, exit_code },
+                }
             }
             SessionRecord::Notification(notification) => Self::Notification { task_id: notification.task_id },
             SessionRecord::Note(note) => Self::Note { text: note.text },

@@ -1,7 +1,7 @@
 use serde::{Deserialize, Serialize};
 
 use crate::record::record_kinds;
-use crate::{Hash, Image, InputId, OrderId, PermissionMode, QuestionId, TaskId};
+use crate::{Hash, Image, InputId, OrderId, PermissionMode, QuestionId, Sender, TaskId};
 
 record_kinds! {
     /// The records of an inbox: accepted durably, not yet taken by the session.
@@ -24,6 +24,16 @@ pub struct Input {
     /// What a client of the OpenAI-compatible API sent beside the words.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub client: Option<Box<ClientRequest>>,
+    /// Who sent it. Only a person's words count as the user's (P8).
+    #[serde(default, skip_serializing_if = "Sender::is_person")]
+    pub sender: Sender,
+}
+
+impl Input {
+    /// A person's words.
+    pub fn new(id: InputId, text: impl Into<String>, mode: JoinMode) -> Self {
+        Self { id, text: text.into(), images: vec![], mode, client: None, sender: Sender::Person }
+    }
 }
 
 /// What a client of the OpenAI-compatible API sent beside the words of an input. The next request of that client is
@@ -118,6 +128,9 @@ pub enum OrderKind {
         question: QuestionId,
         /// `yes`, `always`, `project`, `no`, or words.
         answer: String,
+        /// Who gave it.
+        #[serde(default, skip_serializing_if = "Sender::is_person")]
+        sender: Sender,
     },
     /// Show the model this text with the next request, without starting a turn: what a program printed for the user.
     AddContext {

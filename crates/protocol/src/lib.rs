@@ -19,7 +19,7 @@
 //! | `tool` | a tool's definition, and the names of the recall tools |
 //! | `record` | one durable fact, and the macro that ties each kind to the type of its body |
 //! | `blob` | references to blobs in a body |
-//! | `session`, `inbox`, `names`, `memory`, `spend`, `tokens` | the kinds of record in each family of streams |
+//! | `session`, `inbox`, `names`, `memory`, `schedule`, `spend`, `tokens` | the kinds of record in each family of streams |
 //! | `command_report` | how a command or a task is doing: the head of a result, for the model and for programs |
 //! | `event` | what watchers see |
 //! | `json_path` | paths in JSON, also those that are not UTF-8 |
@@ -32,7 +32,7 @@
 //! use longhaul_protocol::{InboxRecord, Input, InputId, JoinMode};
 //!
 //! let id: InputId = "01JCZ5M0000000000000000000".parse()?;
-//! let input = InboxRecord::Input(Input { id, text: "hello".into(), images: vec![], mode: JoinMode::Join, client: None });
+//! let input = InboxRecord::Input(Input::new(id, "hello", JoinMode::Join));
 //! let record = input.encode();
 //! assert_eq!(record.kind, "input");
 //! assert_eq!(record.body.get(), r#"{"id":"01JCZ5M0000000000000000000","text":"hello","mode":"join"}"#);
@@ -52,9 +52,13 @@ mod names;
 mod openai;
 mod printable;
 mod record;
+mod schedule;
+mod sender;
 mod session;
+mod single_quoted;
 mod spend;
 mod stream;
+mod subagent;
 mod time;
 mod tokens;
 mod tool;
@@ -79,16 +83,27 @@ pub use names::{
 pub use openai::{AnsweredQuestion, ConversationBound, OpenaiRecord, ResponseDeleted};
 pub use printable::{Printable, PrintablePath, is_invisible, is_misleading, printable};
 pub use record::{Body, DecodeError, Gone, NewRecord, Record, Seq};
+pub use schedule::{
+    LastRun, MissedPolicy, OverlapPolicy, RunOutcome, ScheduleAdded, ScheduleAuthor, ScheduleBegan,
+    ScheduleChanged, ScheduleCheckpoint, ScheduleDeleted, SchedulePaused, ScheduleRecord, ScheduleResumed,
+    ScheduleRunRequested, ScheduleSpec, ScheduleTerms, SchedulesRecord, SlotAction, SlotDecided, SlotEnded,
+    SlotFired,
+};
+pub use sender::Sender;
 pub use session::*;
+pub use single_quoted::single_quoted;
 pub use spend::{
     Cause, OpenReservation, SpendHolder, SpendOpened, SpendRecord, SpendRefused, SpendReserved, SpendSettled,
     SpendSource, SpendTotal, SpentRow, SpentTokens,
 };
 pub use stream::StreamName;
+pub use subagent::{
+    Ancestor, ChildAdmitted, ChildReleased, ChildSession, ParentLink, ScopedTarget, TreeRecord,
+};
 pub use time::At;
 pub use tokens::{TokenCreated, TokenRecord, TokenRevoked, TokenScope};
 pub use tool::{
-    MEMORY_NOTE, RECALL, RECALL_READ, ToolSchema, current_tool_name, former_tool_names, is_recall_tool,
-    renamed_tool,
+    MEMORY_NOTE, RECALL, RECALL_READ, SCHEDULE, ToolSchema, current_tool_name, former_tool_names,
+    is_recall_tool, renamed_tool,
 };
 pub use words::{WordRun, is_hangul, is_unspaced, is_wordlike, word_runs};

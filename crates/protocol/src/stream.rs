@@ -7,8 +7,8 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use crate::id::text_form;
 use crate::{ParseError, SessionId};
 
-/// The name of a stream: `session/<id>`, `inbox/<id>`, `extract/<id>`, `memory/<scope>`, `spend/home`, `names`,
-/// `tokens` or `host`.
+/// The name of a stream: `session/<id>`, `inbox/<id>`, `extract/<id>`, `memory/<scope>`, `schedule/<id>`, `spend/home`,
+/// `tree/<id>`, `names`, `schedules`, `tokens` or `host`.
 ///
 /// Unknown families are valid: this version can list, verify and export a journal that a newer version wrote.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -63,6 +63,16 @@ impl StreamName {
         Self("spend/home".into())
     }
 
+    /// Which schedules there are beside those of the config. Any process appends to it, with the head that it expects.
+    pub fn schedules() -> Self {
+        Self("schedules".into())
+    }
+
+    /// What was decided about the slots of a schedule. Only the holder of its lease appends to it.
+    pub fn schedule(id: &str) -> Result<Self, ParseError> {
+        format!("schedule/{id}").parse()
+    }
+
     /// A stream without records. The process that holds its lease consolidates the pages of a memory scope. Changes
     /// by people do not need the lease.
     pub fn consolidation(scope: &str) -> Result<Self, ParseError> {
@@ -73,6 +83,11 @@ impl StreamName {
     /// responses were deleted.
     pub fn openai() -> Self {
         Self("openai".into())
+    }
+
+    /// The subagents below a session that is no subagent itself. Any process appends to it, with the head that it expects.
+    pub fn tree(root: SessionId) -> Self {
+        Self(format!("tree/{root}").into())
     }
 
     /// The session that the stream belongs to.

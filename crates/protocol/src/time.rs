@@ -1,10 +1,11 @@
 use std::fmt;
+use std::time::{SystemTime, UNIX_EPOCH};
 
 use serde::{Deserialize, Serialize};
 
 /// A moment: milliseconds since 1970, UTC. A number in records; [`fmt::Display`] gives RFC 3339 with
 /// milliseconds, which is the form of events and listings.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(transparent)]
 pub struct At(pub i64);
@@ -13,6 +14,14 @@ impl At {
     /// Whether the moment has a date, in the years -9999 to 9999. A foreign file may have a number outside.
     pub fn is_in_calendar(self) -> bool {
         jiff::Timestamp::from_millisecond(self.0).is_ok()
+    }
+}
+
+impl From<SystemTime> for At {
+    /// A time before 1970, which only a wrong clock gives, is 1970.
+    fn from(time: SystemTime) -> Self {
+        let since = time.duration_since(UNIX_EPOCH).unwrap_or_default();
+        Self(i64::try_from(since.as_millis()).unwrap_or(i64::MAX))
     }
 }
 

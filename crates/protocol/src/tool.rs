@@ -13,6 +13,8 @@ pub struct ToolSchema {
 /// The names of the recall tools. Their calls show the contents of other records.
 pub const RECALL: &str = "recall";
 pub const RECALL_READ: &str = "recall_read";
+/// Makes, lists and removes schedules.
+pub const SCHEDULE: &str = "schedule";
 pub const MEMORY_NOTE: &str = "memory_note";
 
 /// Tools of earlier versions, and the tools that do their work now.

@@ -7,7 +7,7 @@ use std::collections::BTreeSet;
 
 use longhaul_protocol::{
     Event, ExtractRecord, InboxRecord, Item, MemoryRecord, NamesRecord, NewRecord, OpenaiRecord, Record,
-    SessionRecord, SpendRecord, TokenRecord,
+    ScheduleRecord, SchedulesRecord, SessionRecord, SpendRecord, TokenRecord, TreeRecord,
 };
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
@@ -96,9 +96,23 @@ fn memory_records_keep_their_form() {
 }
 
 #[test]
+fn schedule_records_keep_their_form() {
+    let again = |record: &Record| SchedulesRecord::decode(record).unwrap().encode();
+    family(include_str!("../fixtures/schedules.jsonl"), SchedulesRecord::KINDS, again);
+    let again = |record: &Record| ScheduleRecord::decode(record).unwrap().encode();
+    family(include_str!("../fixtures/schedule.jsonl"), ScheduleRecord::KINDS, again);
+}
+
+#[test]
 fn spend_records_keep_their_form() {
     let again = |record: &Record| SpendRecord::decode(record).unwrap().encode();
     family(include_str!("../fixtures/spend.jsonl"), SpendRecord::KINDS, again);
+}
+
+#[test]
+fn tree_records_keep_their_form() {
+    let again = |record: &Record| TreeRecord::decode(record).unwrap().encode();
+    family(include_str!("../fixtures/tree.jsonl"), TreeRecord::KINDS, again);
 }
 
 #[test]

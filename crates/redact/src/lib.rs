@@ -37,7 +37,7 @@ mod stream;
 
 use std::borrow::Cow;
 use std::fmt;
-use std::sync::Arc;
+use std::sync::{Arc, PoisonError, RwLock};
 
 use longhaul_protocol::NewRecord;
 use serde_json::value::RawValue;
@@ -61,10 +61,24 @@ impl InvalidPattern {
     }
 }
 
-/// Removes secrets from text. The default redactor has no rules and costs nothing. Clones share the rules.
+/// Removes secrets from text. The default redactor has no rules and costs next to nothing. Clones share the rules.
 #[derive(Clone, Default)]
-pub struct Redactor {
+pub struct Redactor(Arc<RwLock<KnownSecrets>>);
+
+/// The rules, and what they were made of.
+#[derive(Default)]
+struct KnownSecrets {
+    secrets: Vec<String>,
+    patterns: Vec<String>,
     rules: Option<Arc<Rules>>,
+}
+
+impl KnownSecrets {
+    fn new(secrets: Vec<String>, patterns: Vec<String>) -> Result<Self, InvalidPattern> {
+        let rules = Rules::new(&secrets, &patterns)?;
+        let rules = (!rules.automata.is_empty()).then(|| Arc::new(rules));
+        Ok(Self { secrets, patterns, rules })
+    }
 }
 
 /// Prints no rules, because logging a redactor must not log a secret.
@@ -77,26 +91,46 @@ impl fmt::Debug for Redactor {
 impl Redactor {
     /// `secrets` are literal texts, `patterns` regular expressions of the user.
     pub fn new(secrets: &[String], patterns: &[String]) -> Result<Self, InvalidPattern> {
-        let rules = Rules::new(secrets, patterns)?;
-        Ok(Self { rules: (!rules.automata.is_empty()).then(|| Arc::new(rules)) })
+        Ok(Self(Arc::new(RwLock::new(KnownSecrets::new(secrets.to_vec(), patterns.to_vec())?))))
+    }
+
+    /// Adds literal secrets that became known later, such as a token that was renewed. All clones know them from now on; a stream
+    /// that has begun does not.
+    pub fn add_secrets(&self, secrets: impl IntoIterator<Item = String>) {
+        let mut known = self.0.write().unwrap_or_else(PoisonError::into_inner);
+        let mut all = known.secrets.clone();
+        for secret in secrets {
+            if !all.contains(&secret) {
+                all.push(secret);
+            }
+        }
+        if all.len() > known.secrets.len()
+            && let Ok(extended) = KnownSecrets::new(all, known.patterns.clone())
+        {
+            *known = extended;
+        }
+    }
+
+    fn rules(&self) -> Option<Arc<Rules>> {
+        self.0.read().unwrap_or_else(PoisonError::into_inner).rules.clone()
     }
 
     /// Replaces each secret by `[redacted]`. Overlapping matches share one mark.
     pub fn redact<'a>(&self, text: &'a str) -> Cow<'a, str> {
-        let redacted = self.rules.as_ref().and_then(|rules| rules.redact(text, &rules.patterns));
+        let redacted = self.rules().and_then(|rules| rules.redact(text, &rules.patterns));
         redacted.map_or(Cow::Borrowed(text), Cow::Owned)
     }
 
     /// Redacts the string values of a JSON text. Field names, numbers and all bytes outside the changed values stay
     /// unchanged. A body that is not JSON is redacted as plain text.
     pub fn redact_json<'a>(&self, body: &'a str) -> Cow<'a, str> {
-        let redacted = self.rules.as_ref().and_then(|rules| json::redact_body(rules, body));
+        let redacted = self.rules().and_then(|rules| json::redact_body(&rules, body));
         redacted.map_or(Cow::Borrowed(body), Cow::Owned)
     }
 
     /// Whether a secret was replaced in this text.
     pub fn has_redaction_mark(&self, text: &str) -> bool {
-        self.rules.is_some() && text.contains(MARK)
+        self.rules().is_some() && text.contains(MARK)
     }
 
     pub fn redact_record(&self, record: NewRecord) -> NewRecord {
@@ -122,7 +156,7 @@ impl Redactor {
 
     /// A redactor for one stream of deltas.
     pub fn stream(&self) -> StreamRedactor {
-        StreamRedactor::new(self.rules.clone())
+        StreamRedactor::new(self.rules())
     }
 }
 

@@ -68,7 +68,7 @@ fn short_empty_and_repeated_secrets_do_no_harm() {
     let twice = redactor(&[KEY, KEY, ""], &[]);
     let mark = redactor(&["redacted", KEY], &[]);
 
-    assert!(short.rules.is_none());
+    assert!(short.rules().is_none());
     assert_eq!(short.redact("a 12345"), "a 12345");
     assert_eq!(twice.redact(KEY), "[redacted]");
     assert_eq!(mark.redact(KEY), "[redacted]");
@@ -436,4 +436,14 @@ fn a_secret_that_is_spelt_with_escapes_inside_of_arguments_is_found() {
     let value: Value = serde_json::from_str(&clean).unwrap();
     let inner: Value = serde_json::from_str(value["arguments"].as_str().unwrap()).unwrap();
     assert_eq!(inner, serde_json::json!({"command": "echo [redacted] > f", "more": "a\nb"}));
+}
+
+#[test]
+fn a_secret_that_is_added_later_is_known_to_every_clone() {
+    let redactor = Redactor::new(&["first-secret".to_owned()], &["ghp_[a-z]{4}".to_owned()]).unwrap();
+    let clone = redactor.clone();
+
+    redactor.add_secrets(["second-secret".to_owned(), "first-secret".to_owned()]);
+
+    assert_eq!(clone.redact("first-secret second-secret ghp_abcd"), "[redacted] [redacted] [redacted]");
 }

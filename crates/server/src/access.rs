@@ -27,7 +27,7 @@ pub(crate) enum Access {
     Token(Scope),
 }
 
-/// The token behind a request. Handlers take it with `Extension<Caller>`.
+/// Who is behind a request. Handlers take it with `Extension<Caller>`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Caller {
     /// The token's name. It stays the same for the life of the token.
@@ -35,6 +35,8 @@ pub(crate) struct Caller {
     /// What no other token has, also if it gets the same name later.
     pub(crate) token_id: String,
     pub(crate) scope: Scope,
+    /// A program that the user has connected to standard input and output. It has no token.
+    pub(crate) is_local: bool,
 }
 
 /// Where the name of the caller is left for the access log.
@@ -42,10 +44,21 @@ pub(crate) struct Caller {
 pub(crate) struct CallerSlot(pub(crate) Arc<OnceLock<String>>);
 
 impl Caller {
+    /// The program at standard input and output. It may do what a token with this scope may, and begin sessions in the work folder.
+    pub(crate) fn local(scope: Scope) -> Self {
+        Self { token: "stdio".to_owned(), token_id: "stdio".to_owned(), scope, is_local: true }
+    }
+
     /// Refuses a caller whose token does not allow this.
     pub(crate) fn require(&self, scope: Scope, what: &str) -> ApiResult<()> {
         if self.scope >= scope {
             return Ok(());
+        }
+        if self.is_local {
+            let detail = format!(
+                "a program at standard input may not {what}; do that yourself, in the terminal or with `longhaul answer`"
+            );
+            return Err(Problem::new(StatusCode::FORBIDDEN, "scope", detail));
         }
         let detail = format!(
             "the token {:?} may not {what}; make one with `longhaul token new --scope {scope} --name NAME`",

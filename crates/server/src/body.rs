@@ -61,8 +61,8 @@ impl BodyBudget {
 }
 
 /// A body in memory, with its part of the budget.
-struct BufferedBody {
-    bytes: Vec<u8>,
+pub(crate) struct BufferedBody {
+    pub(crate) bytes: Vec<u8>,
     _held: Option<OwnedSemaphorePermit>,
 }
 
@@ -145,7 +145,11 @@ pub(crate) async fn read_json<T: DeserializeOwned>(
 }
 
 /// The whole body, if it has at most `limit` bytes. A body whose length is announced as larger is not read at all.
-async fn read_body(request: Request, state: &ServerState, limit: usize) -> ApiResult<BufferedBody> {
+pub(crate) async fn read_body(
+    request: Request,
+    state: &ServerState,
+    limit: usize,
+) -> ApiResult<BufferedBody> {
     let too_large = || {
         let setting = if limit == state.limits().max_body_bytes { " (server.max_body_bytes)" } else { "" };
         let detail = format!("the body is larger than {limit} bytes{setting}");

@@ -18,6 +18,7 @@
 //! | `openapi` | the OpenAPI 3.1 document that the table makes |
 //! | `api` | handlers of `/api` |
 //! | `openai` | handlers of `/v1` |
+//! | `mcp` | the MCP server: `/mcp`, and the same at standard input and output |
 //! | `console` | the files of the web console |
 //! | `probes`, `readiness`, `metrics` | `/healthz`, `/readyz`, `/metrics`, and what they are made from |
 //! | `sign_in` | `/api/login`, `/api/logout`, `/api/tokens` |
@@ -36,6 +37,7 @@ mod connection;
 mod console;
 mod events;
 mod listener;
+mod mcp;
 mod metrics;
 mod observation;
 mod openai;
@@ -69,6 +71,7 @@ use tokio::sync::watch;
 use tokio::task::JoinHandle;
 
 pub use access::Scope;
+pub use mcp::serve_mcp;
 pub use observation::AccessLog;
 pub use tls::{Tls, TlsError};
 pub use tokens::{
@@ -206,7 +209,7 @@ async fn run(
 fn routes() -> Vec<Route> {
     let document = Route::new(Method::GET, "/openapi.json", Access::Open, "This document", openapi_document)
         .answers::<serde_json::Value>(StatusCode::OK, "The OpenAPI 3.1 document.");
-    [probes::routes(), sign_in::routes(), api::routes(), openai::routes(), vec![document]]
+    [probes::routes(), sign_in::routes(), api::routes(), openai::routes(), mcp::routes(), vec![document]]
         .into_iter()
         .flatten()
         .collect()

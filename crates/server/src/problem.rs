@@ -114,6 +114,10 @@ impl From<longhaul_agent::Error> for Problem {
             Error::Model(error) => Self::bad_request("unknown_model", error.to_string()),
             Error::Memory(error) => error.into(),
             Error::NoSuchTask { .. } => Self::not_found("no_such_task", error.to_string()),
+            Error::NoSuchSchedule { .. } => Self::not_found("no_such_schedule", error.to_string()),
+            Error::Schedule { .. } => Self::bad_request("invalid_schedule", error.to_string()),
+            Error::ScheduleExists { .. } => Self::conflict("schedule_exists", error.to_string()),
+            Error::ScheduleInConfig { .. } => Self::conflict("schedule_in_config", error.to_string()),
             error => Self::new(StatusCode::SERVICE_UNAVAILABLE, "unavailable", error.to_string()),
         }
     }

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use serde::Deserialize;
+use serde::de::DeserializeOwned;
 use serde_json::Value;
 
 use crate::SkillError;
@@ -49,7 +50,7 @@ struct FrontMatter {
 /// Parses a SKILL.md that lies in a folder of this name. The error has everything that is wrong with it.
 pub fn parse_document(text: &str, folder_name: &str) -> Result<SkillDocument, SkillError> {
     let (yaml, body) = split_front_matter(text)?;
-    let (front_matter, mut warnings) = parse_yaml(yaml)?;
+    let (front_matter, mut warnings) = parse_yaml::<FrontMatter>(yaml)?;
     let mut reasons = Vec::new();
     let name = front_matter.name.as_ref().and_then(scalar_text).unwrap_or_default().trim().to_owned();
     match &front_matter.name {
@@ -93,7 +94,7 @@ pub fn parse_document(text: &str, folder_name: &str) -> Result<SkillDocument, Sk
 }
 
 /// The YAML between the fences, and the text after them.
-fn split_front_matter(text: &str) -> Result<(&str, &str), SkillError> {
+pub(crate) fn split_front_matter(text: &str) -> Result<(&str, &str), SkillError> {
     let text = text.strip_prefix('\u{feff}').unwrap_or(text);
     let missing = || SkillError::invalid("it does not begin with a front matter (a line ---)");
     let (first, rest) = text.split_once('\n').ok_or_else(missing)?;
@@ -112,14 +113,14 @@ fn split_front_matter(text: &str) -> Result<(&str, &str), SkillError> {
 
 /// Parses the front matter. Many skills have a colon in a value without quotes, which is no YAML: such values are quoted
 /// and parsed again, with a warning.
-fn parse_yaml(yaml: &str) -> Result<(FrontMatter, Vec<String>), SkillError> {
-    let error = match serde_saphyr::from_str::<FrontMatter>(yaml) {
+pub(crate) fn parse_yaml<T: DeserializeOwned>(yaml: &str) -> Result<(T, Vec<String>), SkillError> {
+    let error = match serde_saphyr::from_str::<T>(yaml) {
         Ok(front_matter) => return Ok((front_matter, vec![])),
         Err(error) => error,
     };
     let (quoted, keys) = quote_values(yaml);
     if !keys.is_empty()
-        && let Ok(front_matter) = serde_saphyr::from_str::<FrontMatter>(&quoted)
+        && let Ok(front_matter) = serde_saphyr::from_str::<T>(&quoted)
     {
         let warning = |key| format!("the value of {key} needs quotes, because it has a colon or a # in it");
         return Ok((front_matter, keys.into_iter().map(warning).collect()));
@@ -178,13 +179,13 @@ fn name_errors(name: &str, folder_name: &str) -> Vec<String> {
     errors
 }
 
-fn too_long(field: &str, text: &str, max_chars: usize) -> Option<String> {
+pub(crate) fn too_long(field: &str, text: &str, max_chars: usize) -> Option<String> {
     let chars = text.chars().count();
     (chars > max_chars).then(|| format!("its {field} has {chars} characters; {max_chars} are allowed"))
 }
 
 /// The text of a scalar: `1.0` and `true` are texts here.
-fn scalar_text(value: &Value) -> Option<String> {
+pub(crate) fn scalar_text(value: &Value) -> Option<String> {
     match value {
         Value::String(text) => Some(text.clone()),
         Value::Number(number) => Some(number.to_string()),
@@ -195,7 +196,7 @@ fn scalar_text(value: &Value) -> Option<String> {
 
 /// The names in a list, or in a text that separates them by commas or spaces. A name may have arguments in brackets:
 /// `Bash(git log:*)`.
-fn tool_names(value: Value) -> Vec<String> {
+pub(crate) fn tool_names(value: Value) -> Vec<String> {
     let text = match value {
         Value::Array(values) => return values.iter().filter_map(scalar_text).collect(),
         value => scalar_text(&value).unwrap_or_default(),

@@ -15,6 +15,7 @@
 //! | `discovery` | the folders of skills, and which skills are in them |
 //! | `folder` | reading a skill's folder: its files, its hash, its listing for the user |
 //! | `document` | parsing and checking SKILL.md |
+//! | `agent_kind` | parsing and checking the file of a kind of subagent |
 //!
 //! # Example
 //!
@@ -32,11 +33,13 @@
 //! # Ok::<(), longhaul_skills::SkillError>(())
 //! ```
 
+mod agent_kind;
 mod discovery;
 mod document;
 mod error;
 mod folder;
 
+pub use agent_kind::{AgentKind, parse_agent_kind};
 pub use discovery::{Discovery, SkillPlace, SkillRoot, SkillSource, find_skill_folders};
 pub use document::{SkillDocument, parse_document};
 pub use error::SkillError;

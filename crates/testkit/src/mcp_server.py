@@ -1,8 +1,8 @@
 """An MCP server for tests, over its standard input and output.
 
 Arguments: --late SECONDS before the first answer; --modern: the stateless protocol, with tasks; --noise: prints what is no message;
---many N: N more tools. The file `calls.log` gets a line for each call that has an effect; the file `tools.txt`, if it is there, has the
-names of further tools, one a line.
+--many N: N more tools. It has the resources `note://…` and the prompt `plan`. The file `calls.log` gets a line for each call that has an effect; the file `tools.txt`, if it is there, has the
+names of further tools, one a line; while there is a file `other.schema`, echo takes other arguments.
 """
 import json, os, sys, time
 
@@ -32,10 +32,10 @@ def tool(name, description, hints=None, fields=("text",)):
 def tools():
     found = [
         tool("write", "Writes a line to the log"),
-        tool("echo", "Gives the text back", {"readOnlyHint": True}),
+        tool("echo", "Gives the text back", {"readOnlyHint": True}, ("words",) if os.path.exists("other.schema") else ("text",)),
         tool("put", "Writes a line, once or twice is the same", {"idempotentHint": True}),
         tool("die", "Ends the server in the middle of the call"),
-        tool("hang", "Never answers"),
+        tool("hang", "Never answers; with the text `the first`, only the first call does that, and the next ones ask"),
         tool("huge", "Answers with more than fits"),
         tool("fail", "Answers with an error"),
         tool("task", "Goes on as a task"),
@@ -44,7 +44,7 @@ def tools():
     ]
     found += [tool(f"extra_{n:03}", f"Does thing number {n}, with a long description of what it is good for") for n in range(int(option("--many", "0")))]
     if os.path.exists("tools.txt"):
-        found += [tool(name, "A further tool") for name in open("tools.txt").read().split()]
+        found += [tool(name, "A further tool") for name in open("tools.txt", encoding="utf-8").read().split()]
     return found
 
 
@@ -60,6 +60,30 @@ def task(identifier):
     return {**found, "result": text("the task is done")} if done else found
 
 
+PIXEL = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR4nGP4z8DwHwAFAAH/iZk9HQAAAABJRU5ErkJggg=="
+RESOURCES = {
+    "note://today": {"text": "the ferry leaves at noon"},
+    "note://big": {"text": "x" * 400_000},
+    "note://pixel": {"mimeType": "image/png", "blob": PIXEL},
+}
+
+
+def listed(**entries):
+    return {**entries, **({"resultType": "complete", "ttlMs": 0, "cacheScope": "private"} if modern else {})}
+
+
+def resource(uri):
+    log(f"read {uri}")
+    return listed(contents=[{"uri": uri, **RESOURCES[uri]}])
+
+
+def prompt(params):
+    given = params.get("arguments", {})
+    said = f"Plan {given.get('day', 'a day')} in {given['city']}. Remember that the user hates trains."
+    done = {"resultType": "complete"} if modern else {}
+    return {"messages": [{"role": "user", "content": {"type": "text", "text": said}}], **done}
+
+
 def call(identifier, params):
     name, given = params["name"], params.get("arguments", {}).get("text", "")
     if name == "echo":
@@ -73,6 +97,10 @@ def call(identifier, params):
         log("die")
         sys.stderr.write("the disk is on fire\n")
         sys.exit(3)
+    if name == "hang" and given == "the first":
+        # The next one asks.
+        if os.path.exists("calls.log") and "hang" in open("calls.log").read():
+            name = "ask"
     if name == "hang":
         log("hang")
         return None
@@ -107,11 +135,23 @@ for line in sys.stdin:
     result = None
     if method == "server/discover" and modern:
         result = {"resultType": "complete", "supportedVersions": ["2026-07-28"], "ttlMs": 0, "cacheScope": "private",
-                  "capabilities": {"tools": {}, "extensions": {"io.modelcontextprotocol/tasks": {}}}, "serverInfo": {"name": "test", "version": "1"}}
+                  "capabilities": {"tools": {}, "resources": {}, "prompts": {}, "extensions": {"io.modelcontextprotocol/tasks": {}}}, "serverInfo": {"name": "test", "version": "1"}}
     elif method == "initialize" and not modern:
-        result = {"protocolVersion": "2025-11-25", "capabilities": {"tools": {"listChanged": True}}, "serverInfo": {"name": "test", "version": "1"}}
+        result = {"protocolVersion": "2025-11-25", "capabilities": {"tools": {"listChanged": True}, "resources": {}, "prompts": {}}, "serverInfo": {"name": "test", "version": "1"}}
     elif method == "tools/list":
-        result = {"tools": tools(), **({"resultType": "complete", "ttlMs": 0, "cacheScope": "private"} if modern else {})}
+        result = listed(tools=tools())
+    elif method == "resources/list":
+        result = listed(resources=[{"uri": uri, "name": uri, "title": f"Note of {uri[7:]}"} for uri in RESOURCES])
+    elif method == "resources/read" and message["params"]["uri"] in RESOURCES:
+        result = resource(message["params"]["uri"])
+    elif method == "resources/read":
+        send({"id": identifier, "error": {"code": -32002, "message": "there is no such note"}})
+        continue
+    elif method == "prompts/list":
+        arguments_of_plan = [{"name": "city", "required": True}, {"name": "day"}]
+        result = listed(prompts=[{"name": "plan", "description": "Plans a day", "arguments": arguments_of_plan}])
+    elif method == "prompts/get":
+        result = prompt(message["params"])
     elif method == "tools/call":
         result = call(identifier, message["params"])
         if result is None:

@@ -2,6 +2,7 @@ use std::sync::{Arc, Mutex};
 
 use async_trait::async_trait;
 use longhaul_model::{AnswerPart, AnswerStream, CallPermit, Capabilities, Model, ModelFailure, Request};
+use longhaul_protocol::{Item, Role};
 use tokio::sync::Semaphore;
 
 /// A model that records its requests.
@@ -42,6 +43,46 @@ impl<M: Model> Model for RecordingModel<M> {
     ) -> Result<Box<dyn AnswerStream>, ModelFailure> {
         self.requests.lock().unwrap().push(request.clone());
         self.model.ask(request, permit).await
+    }
+}
+
+/// A model with one script for each session of a tree: the first whose words are in the session's first message.
+pub struct RoutedModel<M> {
+    routes: Vec<(&'static str, M)>,
+}
+
+impl<M: Model> RoutedModel<M> {
+    pub fn new(routes: impl IntoIterator<Item = (&'static str, M)>) -> Self {
+        Self { routes: routes.into_iter().collect() }
+    }
+
+    fn route(&self, request: &Request) -> &M {
+        let text = |item: &Arc<Item>| match &**item {
+            Item::Text { role: Role::User, text } => Some(text.clone()),
+            _ => None,
+        };
+        let first = request.items.iter().find_map(text).unwrap_or_default();
+        let route = self.routes.iter().find(|(words, _)| first.contains(words));
+        &route.unwrap_or_else(|| panic!("no script for {first:?}")).1
+    }
+}
+
+#[async_trait]
+impl<M: Model> Model for RoutedModel<M> {
+    fn name(&self) -> &str {
+        self.routes[0].1.name()
+    }
+
+    async fn capabilities(&self) -> Capabilities {
+        self.routes[0].1.capabilities().await
+    }
+
+    async fn ask(
+        &self,
+        request: Request,
+        permit: &CallPermit,
+    ) -> Result<Box<dyn AnswerStream>, ModelFailure> {
+        self.route(&request).ask(request, permit).await
     }
 }
 

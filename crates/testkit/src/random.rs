@@ -14,6 +14,11 @@ impl SeededRandom {
         Self(seed)
     }
 
+    /// With a given seed, which the caller prints.
+    pub fn from_seed(seed: u64) -> Self {
+        Self(seed)
+    }
+
     /// A number below this one.
     pub fn below(&mut self, limit: u64) -> u64 {
         self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);

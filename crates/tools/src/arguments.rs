@@ -28,7 +28,7 @@ pub fn parse<T: DeserializeOwned>(definition: &ToolDefinition, arguments: &str) 
 /// Checks a value against the part of JSON Schema that our schemas use.
 fn check(at: &str, value: &Value, schema: &Value) -> Result<(), String> {
     let name = if at.is_empty() { "the arguments".to_owned() } else { format!("`{at}`") };
-    let expected = || format!("{name} must be {}, not {}", describe_schema(schema), quoted(value));
+    let expected = || format!("{name} must be {}, not {}", describe_schema(schema), quoted_value(value));
     match (schema["type"].as_str(), value) {
         (Some("object"), Value::Object(fields)) => check_fields(at, fields, schema),
         (Some("array"), Value::Array(items)) => {
@@ -56,7 +56,7 @@ fn check(at: &str, value: &Value, schema: &Value) -> Result<(), String> {
                 _ => Err(expected()),
             }
         }
-        (Some("boolean"), Value::Bool(_)) | (None, _) => Ok(()),
+        (Some("number"), Value::Number(_)) | (Some("boolean"), Value::Bool(_)) | (None, _) => Ok(()),
         _ => Err(expected()),
     }
 }
@@ -100,6 +100,7 @@ fn describe_schema(schema: &Value) -> String {
     match schema["type"].as_str() {
         Some("string") => "a text".to_owned(),
         Some("boolean") => "true or false".to_owned(),
+        Some("number") => "a number".to_owned(),
         Some("array") => "a list".to_owned(),
         Some("object") => "an object".to_owned(),
         Some("integer") => match (schema["minimum"].as_u64(), schema["maximum"].as_u64()) {
@@ -111,6 +112,7 @@ fn describe_schema(schema: &Value) -> String {
     }
 }
 
-fn quoted(value: &Value) -> String {
+/// A value for a message: its JSON, cut if it is long.
+pub fn quoted_value(value: &Value) -> String {
     truncate_with_ellipsis(&value.to_string(), MAX_QUOTED_BYTES)
 }

@@ -1,6 +1,6 @@
 //! The line from a running call to its session: what has to be on record while the call runs, and questions to the user.
 
-use longhaul_protocol::CallId;
+use longhaul_protocol::{CallId, TaskStarted};
 use tokio::sync::{mpsc, oneshot};
 
 /// A running call's line to its session. Without a session at its other end, nothing is recorded and no question is asked.
@@ -19,6 +19,12 @@ pub enum CallMessageContent {
     /// The call goes on elsewhere under this id, by which it can be found again.
     RemoteTask {
         task: String,
+        /// Confirms that this is on record.
+        recorded: oneshot::Sender<()>,
+    },
+    /// The call starts a task, which goes on if the call does not.
+    StartTask {
+        task: Box<TaskStarted>,
         /// Confirms that this is on record.
         recorded: oneshot::Sender<()>,
     },
@@ -56,6 +62,13 @@ impl CallLine {
         if self.send(CallMessageContent::RemoteTask { task: task.to_owned(), recorded }).is_some() {
             let _ = confirmed.await;
         }
+    }
+
+    /// Records that the call starts a task. Returns whether that is durable: only then may the task start.
+    pub async fn start_task(&self, task: TaskStarted) -> bool {
+        let (recorded, confirmed) = oneshot::channel();
+        let sent = self.send(CallMessageContent::StartTask { task: Box::new(task), recorded });
+        sent.is_some() && confirmed.await.is_ok()
     }
 
     fn send(&self, content: CallMessageContent) -> Option<()> {

@@ -19,8 +19,8 @@ pub(crate) fn truncate_str(text: &str, max_bytes: usize) -> &str {
     &text[..text.floor_char_boundary(max_bytes)]
 }
 
-/// The same with `…` at the end, if the text was longer.
-pub(crate) fn truncate_with_ellipsis(text: &str, max_bytes: usize) -> String {
+/// The longest prefix of at most `max_bytes` that ends between two characters, with `…` at its end if the text was longer.
+pub fn truncate_with_ellipsis(text: &str, max_bytes: usize) -> String {
     let short = truncate_str(text, max_bytes);
     format!("{short}{}", if short.len() < text.len() { "…" } else { "" })
 }

@@ -40,8 +40,8 @@
 //!
 //! ```
 //! use std::sync::Arc;
-//! use longhaul_protocol::{CallId, SessionId};
-//! use longhaul_tools::{Confinement, OutputLimit, Scope, ScopeConfig, StopSignal, ToolInvocation, file_tools};
+//! use longhaul_protocol::SessionId;
+//! use longhaul_tools::{Scope, ScopeConfig, StopSignal, ToolInvocation, file_tools};
 //!
 //! # let folder = std::env::temp_dir().join(format!("longhaul-tools-doc-{}", std::process::id()));
 //! # std::fs::create_dir_all(folder.join("work")).unwrap();
@@ -51,17 +51,7 @@
 //! let tools = file_tools(scope);
 //! let read_file = tools.iter().find(|tool| tool.definition().name == "read_file").unwrap();
 //!
-//! let call = ToolInvocation {
-//!     id: CallId::generate(),
-//!     session: SessionId::generate(),
-//!     arguments: r#"{"path": "hello.txt"}"#.to_owned(),
-//!     seen: Arc::default(),
-//!     output_limit: OutputLimit::default(),
-//!     tasks: Arc::default(),
-//!     confinement: Confinement::Sandbox,
-//!     skill_folders: Arc::default(),
-//!     may_fetch: Default::default(),
-//! };
+//! let call = ToolInvocation::new(SessionId::generate(), r#"{"path": "hello.txt"}"#);
 //! let prepared = read_file.prepare(&call).await.unwrap();
 //! let (_handle, stop) = StopSignal::pair();
 //! let outcome = (prepared.run)(stop).await;
@@ -103,9 +93,10 @@ pub use approval::{
     ApprovalAction, ApprovalPolicy, ApprovalVerdict, InvalidRule, JudgedCall, ToolApprovalRule,
     describe_grant, is_granted, suggest_grant,
 };
-pub use arguments::parse as parse_arguments;
+pub use arguments::{parse as parse_arguments, quoted_value};
 pub use ask_user::{UserQuestion, ask_user_tool};
 pub use call_line::{CallLine, CallMessage, CallMessageContent, CallQuestion};
+pub use display::truncate_with_ellipsis;
 pub use exec::{ExecSettings, ExecTool, command_environment};
 pub use files::{Attachment, omissions_of_diff, unified_diff};
 use function_tool::function_tool;
@@ -119,14 +110,18 @@ pub use sandbox::{Sandbox, SandboxFallback, SandboxMode, SandboxedCommand};
 pub use schema::schema_of;
 pub use scope::{AllowedTarget, DeniedTarget, FileError, Permission, Scope, ScopeConfig};
 pub use small_file::{LastLink, SmallFile, foreign_writer_of, read_file_above, read_small_file};
-pub use tasks::{FinishedTask, TaskSettings, looks_like_a_prompt, task_end, task_tools};
+pub use tasks::{
+    FinishedTask, NoSubagents, SubagentStatus, SubagentTasks, TaskSettings, looks_like_a_prompt, task_end,
+    task_tools,
+};
 pub use tool::{
-    Confinement, OutputLimit, PreparedCall, Redact, RefusedAccess, ResumedCall, RunCall, SandboxRefusal,
-    SessionTask, StopHandle, StopSignal, Tool, ToolDefinition, ToolImage, ToolInvocation, ToolOutcome,
-    UrlPermission,
+    CallingTurn, Confinement, OutputLimit, PreparedCall, Redact, RefusedAccess, ResumedCall, RunCall,
+    SandboxRefusal, SessionTask, StopHandle, StopSignal, Tool, ToolDefinition, ToolImage, ToolInvocation,
+    ToolOutcome, UrlPermission,
 };
 pub use toolset::{all_tool_definitions, file_tools};
 pub use web::{
-    AllowList, GuardedClient, InvalidAllowedHost, LookupName, NetworkGuard, SearchService, SearcherConfig,
-    SystemLookup, WebError, WebLimits, WebResponse, web_fetch_tool, web_search_tool,
+    AllowList, GuardedClient, HostedAnswer, HostedSearch, InvalidAllowedHost, LookupName, NetworkGuard,
+    SearchService, SearcherConfig, SystemLookup, WebError, WebLimits, WebResponse, hosted_search_tool,
+    web_fetch_tool, web_search_tool,
 };

@@ -16,14 +16,15 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use longhaul_protocol::{
-    CallId, CommandReport, Effect, FileChange, FileSeen, FileWrite, Hash, SessionId, SkillShown, TaskEnded,
-    TaskId, TaskNews, TaskStarted, Todo, ToolStarted,
+    CallId, ChildSession, CommandReport, Effect, FileChange, FileSeen, FileWrite, Hash, ParentLink,
+    PermissionMode, SessionId, SkillShown, TaskEnded, TaskId, TaskNews, TaskStarted, Todo, ToolSchema,
+    ToolStarted,
 };
 use serde_json::Value;
 use tokio::sync::watch;
 
 use crate::blocking_run::{CancelFlag, run_cancellable};
-use crate::{CallLine, UserQuestion};
+use crate::{CallLine, SubagentStatus, UserQuestion};
 
 /// A tool that the model can call.
 #[async_trait]
@@ -61,6 +62,17 @@ pub struct ToolDefinition {
     pub example: &'static str,
 }
 
+impl ToolDefinition {
+    /// The tool as it is recorded and sent to a model.
+    pub fn to_schema(&self) -> ToolSchema {
+        ToolSchema {
+            name: self.name.to_string(),
+            description: self.description.to_string(),
+            parameters: self.schema.clone(),
+        }
+    }
+}
+
 /// One call of a tool.
 #[derive(Debug, Clone)]
 pub struct ToolInvocation {
@@ -80,6 +92,30 @@ pub struct ToolInvocation {
     pub skill_folders: Arc<[PathBuf]>,
     /// Which URLs it may follow a redirect to.
     pub may_fetch: UrlPermission,
+    /// The turn that it belongs to.
+    pub turn: CallingTurn,
+}
+
+/// The turn that a call belongs to, for a tool that starts a session.
+#[derive(Debug, Clone)]
+pub struct CallingTurn {
+    /// Its number.
+    pub number: u64,
+    /// The permission mode.
+    pub mode: PermissionMode,
+    /// The model of the session, if it has one of its own.
+    pub model: Option<String>,
+    /// The parent of the session, if it is a subagent itself.
+    pub parent: Option<Arc<ParentLink>>,
+    /// The subagent that the start of the call names, if it started before a crash.
+    pub child: Option<ChildSession>,
+}
+
+impl Default for CallingTurn {
+    /// A turn that may do nothing without asking.
+    fn default() -> Self {
+        Self { number: 0, mode: PermissionMode::Ask, model: None, parent: None, child: None }
+    }
 }
 
 /// Whether a URL may be fetched without asking the user. A page redirects where it likes, and the user's rules are about hosts.
@@ -120,6 +156,22 @@ pub enum Confinement {
 }
 
 impl ToolInvocation {
+    /// A new call of a session with these arguments. The model has seen no file, and there are no tasks and no skills.
+    pub fn new(session: SessionId, arguments: impl Into<String>) -> Self {
+        Self {
+            id: CallId::generate(),
+            session,
+            arguments: arguments.into(),
+            seen: Arc::default(),
+            output_limit: OutputLimit::default(),
+            tasks: Arc::default(),
+            confinement: Confinement::default(),
+            skill_folders: Arc::default(),
+            may_fetch: UrlPermission::default(),
+            turn: CallingTurn::default(),
+        }
+    }
+
     pub fn task(&self, id: TaskId) -> Option<&SessionTask> {
         self.tasks.iter().find(|task| task.started.task_id == id)
     }
@@ -140,12 +192,14 @@ pub struct SessionTask {
     pub told: Option<TaskNews>,
     /// Whether it seems to wait for input.
     pub is_waiting: bool,
+    /// How the subagent is doing, if it is one and was asked about.
+    pub subagent: Option<SubagentStatus>,
 }
 
 impl From<TaskStarted> for SessionTask {
     /// A task without any other record.
     fn from(started: TaskStarted) -> Self {
-        Self { started, ended: None, told: None, is_waiting: false }
+        Self { started, ended: None, told: None, is_waiting: false, subagent: None }
     }
 }
 
@@ -173,6 +227,8 @@ pub struct PreparedCall {
     pub writes: Vec<FileChange>,
     /// The folder of tasks that keeps its command.
     pub kept_in: Option<String>,
+    /// The subagent that it will start.
+    pub child: Option<ChildSession>,
     /// Its own time limit, in place of the general one.
     pub takes_up_to: Option<Duration>,
     /// Why the user has to agree first, whatever the approval rules say.
@@ -198,6 +254,7 @@ impl PreparedCall {
             write: None,
             writes: Vec::new(),
             kept_in: None,
+            child: None,
             takes_up_to: None,
             caution: None,
             diff: None,
@@ -247,6 +304,12 @@ impl PreparedCall {
         Self { question: Some(question), ..self }
     }
 
+    /// Sets the subagent that the call starts.
+    #[must_use]
+    pub fn starting(self, child: ChildSession) -> Self {
+        Self { child: Some(child), ..self }
+    }
+
     /// Sets the folder of tasks that keeps its command.
     #[must_use]
     pub fn kept_in(self, tasks: &str) -> Self {
@@ -272,6 +335,8 @@ pub struct ToolOutcome {
     pub todo: Option<Vec<Todo>>,
     /// The task as which its command goes on.
     pub task: Option<TaskStarted>,
+    /// The end of the subagent that it waited for.
+    pub ended: Option<TaskEnded>,
     /// What the model now knows of a task.
     pub news: Option<TaskNews>,
     /// The change that the call made to files, as a unified diff for people.

@@ -10,7 +10,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use longhaul_keeper::{Launcher, Tasks};
-use longhaul_protocol::{CallId, CommandReport, Effect, SessionId, TaskId, ToolStarted};
+use longhaul_protocol::{CommandReport, Effect, SessionId, TaskId, ToolStarted};
 use longhaul_tools::{
     Confinement, ExecSettings, ExecTool, FileError, OutputLimit, ResumedCall, RunCall, Sandbox, SandboxMode,
     Scope, ScopeConfig, StopHandle, StopSignal, Tool, ToolInvocation, ToolOutcome, command_environment,
@@ -19,7 +19,7 @@ use serde_json::{Value, json};
 use tempfile::TempDir;
 
 /// Less than what a keeper has for its start, so a call that returns before that did not wait for it.
-const PATIENCE: Duration = Duration::from_secs(30);
+const TEST_TIMEOUT: Duration = Duration::from_secs(30);
 
 #[test]
 #[ignore = "a part that other tests play in another process"]
@@ -106,6 +106,7 @@ impl Workplace {
             writes: vec![],
             kept_in: None,
             remote_task: None,
+            child: None,
         };
         self.tool.resume(call, &started).await
     }
@@ -121,27 +122,17 @@ impl Workplace {
 }
 
 fn call(arguments: &Value) -> ToolInvocation {
-    ToolInvocation {
-        id: CallId::generate(),
-        arguments: arguments.to_string(),
-        seen: Arc::default(),
-        output_limit: OutputLimit::default(),
-        session: SessionId::generate(),
-        tasks: Arc::default(),
-        confinement: Confinement::Sandbox,
-        skill_folders: Arc::default(),
-        may_fetch: Default::default(),
-    }
+    ToolInvocation::new(SessionId::generate(), arguments.to_string())
 }
 
 async fn in_time<T>(future: impl Future<Output = T>) -> T {
-    tokio::time::timeout(PATIENCE, future).await.expect("it ends in time")
+    tokio::time::timeout(TEST_TIMEOUT, future).await.expect("it ends in time")
 }
 
 async fn until(mut is_so: impl FnMut() -> bool) {
     let since = Instant::now();
     while !is_so() {
-        assert!(since.elapsed() < PATIENCE, "it did not come");
+        assert!(since.elapsed() < TEST_TIMEOUT, "it did not come");
         tokio::time::sleep(Duration::from_millis(5)).await;
     }
 }

@@ -66,6 +66,9 @@ pub enum BlockContent {
     Input {
         text: String,
         images: usize,
+        /// Who sent it, unless a person did: `schedule nightly`.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        from: Option<String>,
         /// Where to fork the session before this input: the end of the last turn before the turn in which the model gets it. None if
         /// that turn is the first.
         fork_at: Option<Seq>,

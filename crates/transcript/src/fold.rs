@@ -147,12 +147,14 @@ impl Transcript {
                     Retry { class, attempt: *attempt, max_attempts: *of, delay_ms: *delay_ms, reason };
                 self.start(BlockContent::Retry(retry), origin);
             }
-            EventKind::TaskStarted { task_id, description } => {
+            EventKind::TaskStarted { task_id, description }
+            | EventKind::ChildStarted { task_id, description, .. } => {
                 let (task, description, status) = (*task_id, Some(description.clone()), TaskStatus::Running);
                 self.start(BlockContent::Task { task, description, status, exit_code: None }, origin);
             }
-            EventKind::TaskEnded { task_id: id, status, exit_code } => {
-                let (status, exit_code) = (*status, *exit_code);
+            EventKind::TaskEnded { task_id: id, status, .. }
+            | EventKind::ChildEnded { task_id: id, status, .. } => {
+                let (status, exit_code) = (*status, kind.ended_task().and_then(|(_, _, code)| code));
                 let state =
                     if status == TaskStatus::Completed { BlockState::Finished } else { BlockState::Failed };
                 let is_task =
@@ -172,7 +174,8 @@ impl Transcript {
             }
             EventKind::Answered { id, answer, by } => {
                 // A question that the runtime withdrew has no answer.
-                let given = answer.clone().filter(|_| *by == Some(AnsweredBy::User));
+                let given =
+                    answer.clone().filter(|_| matches!(by, Some(AnsweredBy::User | AnsweredBy::Agent)));
                 self.end_question(*id, given, origin);
             }
             EventKind::CompactStart { reason } => {

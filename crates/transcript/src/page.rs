@@ -21,8 +21,9 @@ fn block_text(block: &Block) -> Option<String> {
             let turn = block.turn.unwrap_or_default();
             format!("\n── turn {turn} · {} ──", format_moment(block.started_at))
         }
-        BlockContent::Input { text, images, .. } => {
-            let mut lines = vec![prefix_lines("> ", text)];
+        BlockContent::Input { text, images, from, .. } => {
+            let mut lines: Vec<String> = from.iter().map(|from| format!("> [from {from}]")).collect();
+            lines.push(prefix_lines("> ", text));
             lines.extend((*images > 0).then(|| format!("> [{}]", format_count(*images as u64, "image"))));
             lines.extend((block.state == BlockState::Running).then(|| format!("  [{WAITING_INPUT}]")));
             lines.join("\n")

@@ -105,7 +105,7 @@ impl StoredTranscript {
             if let Some((record, input)) = record.and_then(|record| Some((record, record.decode().ok()?))) {
                 let input: InputTaken = input;
                 let origin = BlockOrigin { seq: Some(record.seq), turn: None, at: record.at };
-                let block = fold.input_block(input.text.clone(), input.images.len(), origin);
+                let block = fold.input_block(&input, origin);
                 fold.waiting.restore(known, &input, block);
             }
         }
@@ -182,7 +182,7 @@ impl StoredTranscript {
     pub fn untaken_inputs(&mut self, inbox: Vec<(At, Input)>) -> Vec<Update> {
         let block = |(at, input): (At, Input)| {
             let origin = self.origin(None, at);
-            Update::Ended(self.input_block(input.text, input.images.len(), origin))
+            Update::Ended(self.input_block(&InputTaken::of(input, 0), origin))
         };
         inbox.into_iter().map(block).collect()
     }
@@ -190,7 +190,7 @@ impl StoredTranscript {
     fn apply_fact(&mut self, fact: SessionRecord, origin: BlockOrigin) -> Vec<Update> {
         match fact {
             SessionRecord::InputTaken(input) => {
-                let block = self.input_block(input.text.clone(), input.images.len(), origin);
+                let block = self.input_block(&input, origin);
                 self.waiting.push(&input, block);
                 vec![]
             }
@@ -270,8 +270,10 @@ impl StoredTranscript {
     }
 
     /// An input that waits. Which turn will have it is not known yet.
-    fn input_block(&mut self, text: String, images: usize, origin: BlockOrigin) -> Block {
-        let content = BlockContent::Input { text, images, fork_at: None };
+    fn input_block(&mut self, input: &InputTaken, origin: BlockOrigin) -> Block {
+        let from = (!input.sender.is_person()).then(|| input.sender.to_string());
+        let content =
+            BlockContent::Input { text: input.text.clone(), images: input.images.len(), from, fork_at: None };
         let block = self.transcript.finished_block(content, origin);
         Block { turn: None, ended_at: None, state: BlockState::Running, ..block }
     }

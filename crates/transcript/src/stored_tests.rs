@@ -1,6 +1,6 @@
 use longhaul_protocol::{
-    AttemptStarted, Block as ItemRecord, Checkpoint, InputId, JoinMode, Limit, Order, Outcome, StepStarted,
-    TurnStarted,
+    AttemptStarted, Block as ItemRecord, Checkpoint, Input, InputId, JoinMode, Limit, Order, Outcome,
+    StepStarted, TurnStarted,
 };
 
 use super::*;
@@ -26,7 +26,7 @@ fn input(text: &str) -> SessionRecord {
 
 fn input_as(id: InputId, mode: JoinMode, text: &str) -> SessionRecord {
     let text = text.to_owned();
-    SessionRecord::InputTaken(InputTaken { id, inbox_through: 1, text, images: vec![], mode, client: None })
+    SessionRecord::InputTaken(InputTaken::of(Input::new(id, text, mode), 1))
 }
 
 fn step(step: u64, later: Vec<InputId>) -> SessionRecord {

@@ -167,9 +167,10 @@ impl TerminalRenderer {
     /// Renders a block of a turn that ended before this terminal was opened: inputs are echoed, and a call is one row.
     pub fn render_past(&mut self, block: &Block) {
         match &block.content {
-            BlockContent::Input { text, images: 0, .. } => self.push_input(text),
-            BlockContent::Input { text, images, .. } => {
-                self.push_input(&format!("{text} [{}]", format_count(*images as u64, "image")));
+            BlockContent::Input { text, images, from, .. } => {
+                let from = from.iter().map(|from| format!("[from {from}] ")).collect::<String>();
+                let images = (*images > 0).then(|| format!(" [{}]", format_count(*images as u64, "image")));
+                self.push_input(&format!("{from}{text}{}", images.unwrap_or_default()));
             }
             BlockContent::Message { .. } if block.state == BlockState::Discarded => {}
             BlockContent::Message { text, .. } => {

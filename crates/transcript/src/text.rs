@@ -3,7 +3,7 @@
 use std::fmt::Display;
 use std::time::Duration;
 
-use longhaul_protocol::{Outcome, is_misleading};
+use longhaul_protocol::{Outcome, is_misleading, single_quoted};
 
 /// Characters of an id that are shown: the last ones, because they are random; the first ones are the time.
 const SHORT_ID_CHARS: usize = 6;
@@ -81,7 +81,7 @@ pub fn shell_quoted(word: &str) -> String {
     let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-_./:=@%+,".contains(&byte);
     match !word.is_empty() && word.bytes().all(is_plain) {
         true => word.to_owned(),
-        false => format!("'{}'", word.replace('\'', r"'\''")),
+        false => single_quoted(word),
     }
 }
 

@@ -2,10 +2,12 @@
 //!
 //! | module | what it holds |
 //! | --- | --- |
-//! | `opening` | new sessions, and the past of one that is loaded |
+//! | `open_request` | new sessions, and the past of one that is loaded |
 //! | `prompts` | prompts that wait for the end of their turn |
 //! | `questions` | questions that the editor is asked |
 //! | `slash` | the commands that a prompt may consist of |
+//! | `version2` | prompts and states of editors that speak version 2 |
+//! | `server_content` | what a prompt takes from MCP servers, and the servers that the editor brings |
 //!
 //! The task only follows: the runtime runs the turn, whether this task exists or not.
 //!
@@ -21,16 +23,19 @@
 //! | at the end of the input, before the turn's next process has started | the open turn | as for a kill during a turn |
 //! | after that process has started | the open turn | that process waits for the lease, then finishes the turn |
 
-mod opening;
+mod open_request;
 mod prompts;
 mod questions;
+mod server_content;
 mod slash;
+mod version2;
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::path::PathBuf;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
+use longhaul_agent::mcp::{PromptEntry, ServerSettings};
 use longhaul_agent::{Followed, Follower, Runtime, Session, UserMessage, now};
 use longhaul_protocol::{
     Image, InputTaken, JoinMode, OrderKind, Outcome, PermissionMode, Record, Seq, SessionRecord, StreamName,
@@ -50,8 +55,9 @@ use crate::wire::params::ClientFeatures;
 use crate::wire::reply::StopReason;
 use crate::wire::rpc::Outbox;
 use crate::wire::update::{ContentBlock, MessageChunk, SessionUpdate, meta};
+use crate::wire::{ProtocolVersion, version2 as wire_version2};
 
-pub(crate) use opening::Opening;
+pub(crate) use open_request::OpenRequest;
 
 /// What the connection asks of a session.
 pub(crate) enum SessionCommand {
@@ -94,6 +100,8 @@ pub(crate) struct SessionSetup {
     pub(crate) outbox: Outbox,
     pub(crate) features: ClientFeatures,
     pub(crate) known_models: Vec<String>,
+    /// The MCP servers that the editor brings.
+    pub(crate) servers: BTreeMap<String, ServerSettings>,
 }
 
 /// The task of one session.
@@ -115,6 +123,9 @@ pub(crate) struct SessionTask {
     /// Images of inputs that the model has not got yet.
     images: HashMap<Seq, Vec<Image>>,
     slash_ends: (mpsc::Sender<SlashEnd>, mpsc::Receiver<SlashEnd>),
+    /// The prompts of MCP servers that the editor lists as commands, and new lists of them.
+    server_prompts: Vec<PromptEntry>,
+    prompt_lists: (mpsc::Sender<Vec<PromptEntry>>, mpsc::Receiver<Vec<PromptEntry>>),
 }
 
 /// A slash command that was carried out for the prompt with this id.
@@ -155,20 +166,22 @@ impl SessionTask {
             questions: AskedQuestions::new(),
             images: HashMap::new(),
             slash_ends: mpsc::channel(4),
+            server_prompts: Vec::new(),
+            prompt_lists: mpsc::channel(4),
         })
     }
 
     /// Runs until the editor closes the session or the connection ends.
     pub(crate) async fn run(
         mut self,
-        opening: Opening,
+        request: OpenRequest,
         mut commands: mpsc::UnboundedReceiver<SessionCommand>,
     ) {
-        if !self.open(opening).await {
+        if !self.open(request).await {
             return;
         }
         loop {
-            let Self { follower, questions, slash_ends, .. } = &mut self;
+            let Self { follower, questions, slash_ends, prompt_lists, .. } = &mut self;
             let next = tokio::select! {
                 biased;
                 command = commands.recv() => match command {
@@ -176,6 +189,10 @@ impl SessionTask {
                     None => Ok(Next::Close),
                 },
                 decided = questions.next_decision() => self.answer(decided).await.map(|()| Next::GoOn),
+                Some(prompts) = prompt_lists.1.recv() => {
+                    self.show_prompts(prompts).await;
+                    Ok(Next::GoOn)
+                }
                 Some(end) = slash_ends.1.recv() => self.end_slash(end).await.map(|()| Next::GoOn),
                 followed = next_followed(follower) => self.see(followed).await.map(|()| Next::GoOn),
             };
@@ -203,12 +220,21 @@ impl SessionTask {
             SessionCommand::Choose { id, choice, answer } => {
                 let chosen = self.choose(choice).await.map(|()| match answer {
                     ChoiceAnswer::Nothing => json!({}),
-                    ChoiceAnswer::ConfigOptions => json!({"configOptions": self.options.config_options()}),
+                    ChoiceAnswer::ConfigOptions => {
+                        let options = self.options.config_options();
+                        match self.version() {
+                            ProtocolVersion::V1 => json!({"configOptions": options}),
+                            ProtocolVersion::V2 => {
+                                json!({"configOptions": wire_version2::config_options(&options)})
+                            }
+                        }
+                    }
                 });
                 self.setup.outbox.reply(&id, chosen).await;
             }
             SessionCommand::Close { id } => {
                 let cancelled = self.cancel().await;
+                self.take_servers_back();
                 self.setup.outbox.reply(&id, cancelled.map(|()| json!({}))).await;
                 return Ok(Next::Close);
             }
@@ -229,8 +255,16 @@ impl SessionTask {
             return self.start_slash(id, command).await;
         }
         self.begin().await?;
+        match self.attaching_servers(&message).await? {
+            Some(servers) => self.start_attaching(id, message, servers),
+            None => self.put_prompt(id, &message).await?,
+        }
+        Ok(())
+    }
+
+    async fn put_prompt(&mut self, id: &Value, message: &UserMessage) -> Result<()> {
         self.follow_closely().await?;
-        let accepted = self.setup.session.put_message(&message, JoinMode::Join, None).await?;
+        let accepted = self.setup.session.put_message(message, JoinMode::Join, None).await?;
         self.prompts.push(id.clone(), AwaitedEnd::Input { input: accepted.id, seq: None });
         Ok(())
     }
@@ -238,7 +272,7 @@ impl SessionTask {
     /// Cancels the turn that runs, and prompts that wait for something else.
     async fn cancel(&mut self) -> Result<()> {
         for id in self.prompts.take_without_turn() {
-            self.setup.outbox.reply(&id, Ok(StopReason::Cancelled.reply())).await;
+            self.end_prompt(&id, StopReason::Cancelled).await;
         }
         if self.open_turn.is_some() || !self.prompts.is_empty() {
             self.cancelled_turn = self.open_turn;
@@ -286,6 +320,7 @@ impl SessionTask {
             session.create_in(work_dir).await?;
             let id = session.id().ok_or(Error::SessionEnded)?;
             self.fold = Some(UpdateFold::new(id, work_dir.clone(), *features));
+            self.bring_servers(id);
         }
         Ok(())
     }
@@ -344,17 +379,21 @@ impl SessionTask {
     /// What a record means for prompts and questions.
     async fn see_record(&mut self, record: &Record) -> Result<()> {
         match SessionRecord::decode(record) {
-            Ok(SessionRecord::TurnStarted(started)) => self.open_turn = Some(started.turn),
+            Ok(SessionRecord::TurnStarted(started)) => {
+                self.open_turn = Some(started.turn);
+                self.show_state(json!({"state": "running"})).await;
+            }
             Ok(SessionRecord::InputTaken(InputTaken { id, images, .. })) => {
                 let is_own = self.prompts.take_input(id, record.seq);
-                if !is_own && !images.is_empty() {
+                // In version 2 the editor gets its own prompts back.
+                if (!is_own || self.version() == ProtocolVersion::V2) && !images.is_empty() {
                     self.images.insert(record.seq, images);
                 }
             }
             Ok(SessionRecord::OrderTaken(taken)) => {
                 if let OrderKind::Withdraw { input } = taken.order.kind {
                     for id in self.prompts.withdraw(input) {
-                        self.setup.outbox.reply(&id, Ok(StopReason::Cancelled.reply())).await;
+                        self.end_prompt(&id, StopReason::Cancelled).await;
                     }
                 }
             }
@@ -371,6 +410,10 @@ impl SessionTask {
                 // Notices are about now.
                 Folded::Update(SessionUpdate::Notice { .. }) if self.replay != Replay::Over => {}
                 Folded::Update(update) => self.show(update).await,
+                Folded::Input { seq, text, .. } if self.version() == ProtocolVersion::V2 => {
+                    self.accept_prompts(seq).await;
+                    self.show_input(seq, text).await;
+                }
                 Folded::Input { seq, turn, .. } if self.prompts.begin_turn(seq, turn) => {}
                 Folded::Input { seq, text, .. } => self.show_input(seq, text).await,
                 Folded::ModeChanged(mode) if self.replay == Replay::Over => self.set_shown_mode(mode).await,
@@ -420,14 +463,17 @@ impl SessionTask {
         }
         let failure = longhaul_transcript::turn_failure_text(end.outcome, end.error.as_deref());
         // A failure is the answer to the prompt. Where there is none, and for a limit, which is no error, it is shown.
-        let is_answer = end.outcome == Outcome::Failed && !prompts.is_empty();
+        let has_answer = !prompts.is_empty() || self.version() == ProtocolVersion::V2;
+        let is_answer = end.outcome == Outcome::Failed && has_answer;
         if let Some(failure) = failure.filter(|_| end.outcome != Outcome::Cancelled && !is_answer) {
             self.remark(&failure, "turn_ended").await;
         }
         self.show_usage().await?;
+        self.list_prompts().await;
         let state = json!({"turn": turn, "outcome": outcome_text(end.outcome)});
         self.show(SessionUpdate::SessionInfoUpdate { updated_at: now().to_string(), meta: meta(state) })
             .await;
+        self.show_end_state(end).await;
         for id in prompts {
             self.setup.outbox.reply(&id, prompts::answer_of(end)).await;
         }
@@ -456,11 +502,22 @@ impl SessionTask {
         if self.replay == Replay::Silent {
             return;
         }
+        match self.version() {
+            ProtocolVersion::V1 => self.send_update(update).await,
+            ProtocolVersion::V2 => {
+                if let Some(update) = wire_version2::update(&update) {
+                    self.send_update(update).await;
+                }
+            }
+        }
+    }
+
+    async fn send_update<U: Serialize>(&self, update: U) {
         #[derive(Serialize)]
         #[serde(rename_all = "camelCase")]
-        struct SessionNotification<'a> {
+        struct SessionNotification<'a, U> {
             session_id: &'a str,
-            update: SessionUpdate,
+            update: U,
         }
         let session_id = &self.setup.editor_id;
         self.setup.outbox.notify("session/update", SessionNotification { session_id, update }).await;

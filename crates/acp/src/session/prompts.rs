@@ -71,6 +71,11 @@ impl PendingPrompts {
         is_awaited
     }
 
+    /// Removes the prompts whose input this record took.
+    pub(super) fn take_of_input(&mut self, taken_at: Seq) -> Vec<Value> {
+        self.take(|awaited| matches!(awaited, AwaitedEnd::Input { seq: Some(seq), .. } if seq == taken_at))
+    }
+
     /// Removes the prompts of a turn.
     pub(super) fn take_of_turn(&mut self, turn: Option<u64>) -> Vec<Value> {
         let turn = turn.unwrap_or_default();
@@ -106,15 +111,22 @@ impl PendingPrompts {
 
 /// The answer to a prompt whose turn ended like this.
 pub(super) fn answer_of(end: &TurnEnd) -> Result<Value> {
-    let reason = match (end.outcome, end.limit) {
-        (Outcome::Completed, _) => StopReason::EndTurn,
-        (Outcome::Cancelled, _) => StopReason::Cancelled,
-        (Outcome::Limit, Some(Limit::Tokens)) => StopReason::MaxTokens,
-        (Outcome::Limit, _) => StopReason::MaxTurnRequests,
-        (Outcome::Failed, _) => {
-            let text = turn_failure_text(end.outcome, end.error.as_deref()).unwrap_or_default();
-            return Err(Error::TurnFailed(format!("{text}; to try again: /retry")));
-        }
-    };
-    Ok(reason.reply())
+    stop_reason(end).map(StopReason::reply).ok_or_else(|| failure_of(end))
+}
+
+/// The error of a turn that failed.
+pub(super) fn failure_of(end: &TurnEnd) -> Error {
+    let text = turn_failure_text(end.outcome, end.error.as_deref()).unwrap_or_default();
+    Error::TurnFailed(format!("{text}; to try again: /retry"))
+}
+
+/// Why a turn ended. `None` if it failed.
+pub(super) fn stop_reason(end: &TurnEnd) -> Option<StopReason> {
+    match (end.outcome, end.limit) {
+        (Outcome::Completed, _) => Some(StopReason::EndTurn),
+        (Outcome::Cancelled, _) => Some(StopReason::Cancelled),
+        (Outcome::Limit, Some(Limit::Tokens)) => Some(StopReason::MaxTokens),
+        (Outcome::Limit, _) => Some(StopReason::MaxTurnRequests),
+        (Outcome::Failed, _) => None,
+    }
 }

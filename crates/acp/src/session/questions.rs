@@ -11,6 +11,7 @@ use crate::error::Result;
 use crate::question::{self, Decision, Form};
 use crate::wire::reply::StopReason;
 use crate::wire::update::{SessionUpdate, ToolCall, ToolStatus};
+use crate::wire::{ProtocolVersion, version2};
 
 /// Questions that wait for an answer.
 pub(super) struct AskedQuestions {
@@ -58,6 +59,10 @@ impl AskedQuestions {
             .map(|asked| asked.question.id)
     }
 
+    pub(super) fn are_open(&self) -> bool {
+        !self.asked.is_empty()
+    }
+
     fn is_asked(&self, id: QuestionId) -> bool {
         self.asked.iter().any(|asked| asked.question.id == id)
     }
@@ -83,6 +88,7 @@ impl SessionTask {
             Form::Options | Form::TextField => Some(self.request_answer(&question, form).await),
         };
         self.questions.asked.push(AskedQuestion { question, form, request });
+        self.show_open_state().await;
     }
 
     /// Sends the question to the editor. Its answer becomes a decision.
@@ -102,7 +108,15 @@ impl SessionTask {
                 self.show(update).await;
             }
             let options = question::options(question);
-            let params = json!({"sessionId": session, "toolCall": tool_call, "options": options});
+            let params = match self.version() {
+                ProtocolVersion::V1 => {
+                    json!({"sessionId": session, "toolCall": tool_call, "options": options})
+                }
+                ProtocolVersion::V2 => {
+                    let title = question.text.lines().next().unwrap_or_default();
+                    version2::permission_request(&session, title, &tool_call, &options)
+                }
+            };
             self.setup.outbox.request("session/request_permission", params).await
         };
         let (decided, question) = (self.questions.decided.0.clone(), question.id);
@@ -121,7 +135,7 @@ impl SessionTask {
         let mut prompts = self.prompts.take_of_turn(self.open_turn);
         prompts.extend(self.prompts.take_of_plan(question.id));
         for id in prompts {
-            self.setup.outbox.reply(&id, Ok(StopReason::EndTurn.reply())).await;
+            self.end_prompt(&id, StopReason::EndTurn).await;
         }
     }
 
@@ -167,8 +181,13 @@ impl SessionTask {
         text: &str,
     ) -> Result<()> {
         self.setup.session.put_answer(question.id, question::answer_of(question, text)).await?;
-        let awaited = self.open_turn.map_or(AwaitedEnd::Plan(question.id), AwaitedEnd::Turn);
-        self.prompts.push(id.clone(), awaited);
+        match self.version() {
+            ProtocolVersion::V1 => {
+                let awaited = self.open_turn.map_or(AwaitedEnd::Plan(question.id), AwaitedEnd::Turn);
+                self.prompts.push(id.clone(), awaited);
+            }
+            ProtocolVersion::V2 => self.accept_command(id, text).await,
+        }
         self.follow_closely().await
     }
 
@@ -187,9 +206,15 @@ impl SessionTask {
         }
         for id in self.prompts.take_of_plan(answered.id) {
             match is_no {
-                true => self.setup.outbox.reply(&id, Ok(StopReason::EndTurn.reply())).await,
+                true => self.end_prompt(&id, StopReason::EndTurn).await,
                 false => self.prompts.push(id, AwaitedEnd::PlanInput),
             }
+        }
+        match (self.questions.are_open(), self.open_turn) {
+            (false, None) if is_no => {
+                self.show_state(json!({"state": "idle", "stopReason": StopReason::EndTurn})).await;
+            }
+            _ => self.show_open_state().await,
         }
     }
 }

@@ -7,6 +7,7 @@ use serde_json::{Value, json};
 use super::prompts::AwaitedEnd;
 use super::{SessionTask, SlashEnd};
 use crate::error::Result;
+use crate::wire::ProtocolVersion;
 use crate::wire::reply::StopReason;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -25,11 +26,20 @@ pub(super) struct SlashLine {
     words: String,
 }
 
+impl SlashLine {
+    /// As the user typed it.
+    fn text(&self) -> String {
+        format!("/{} {}", self.command.name(), self.words).trim_end().to_owned()
+    }
+}
+
 /// What came of a command.
 pub(super) enum SlashOutcome {
     Said(String),
     /// The turn with this number ended.
     Turn(u64),
+    /// The prompt is this message, with what MCP servers gave for it.
+    Message(UserMessage),
 }
 
 impl SlashCommand {
@@ -91,7 +101,10 @@ impl SessionTask {
     pub(super) async fn start_slash(&mut self, id: &Value, line: SlashLine) -> Result<()> {
         self.begin().await?;
         self.follow_closely().await?;
-        self.prompts.push(id.clone(), AwaitedEnd::Slash);
+        match self.version() {
+            ProtocolVersion::V1 => self.prompts.push(id.clone(), AwaitedEnd::Slash),
+            ProtocolVersion::V2 => self.accept_command(id, &line.text()).await,
+        }
         let (session, ends, prompt) = (self.setup.session.clone(), self.slash_ends.0.clone(), id.clone());
         let status = self.status_text().await?;
         tokio::spawn(async move {
@@ -109,8 +122,12 @@ impl SessionTask {
         let SlashEnd { prompt, outcome } = end;
         // What the command did is shown before its prompt is answered.
         self.show_recorded().await?;
+        let is_awaited = self.prompts.remove(&prompt);
+        if self.version() == ProtocolVersion::V2 && !matches!(outcome, Ok(SlashOutcome::Message(_))) {
+            return self.end_accepted_slash(&prompt, is_awaited, outcome).await;
+        }
         // The editor may have cancelled it.
-        if !self.prompts.remove(&prompt) {
+        if !is_awaited {
             return Ok(());
         }
         let answer = match outcome {
@@ -119,6 +136,10 @@ impl SessionTask {
                 self.prompts.push(prompt, AwaitedEnd::Turn(turn));
                 return Ok(());
             }
+            Ok(SlashOutcome::Message(message)) => match self.put_prompt(&prompt, &message).await {
+                Ok(()) => return Ok(()),
+                Err(error) => Err(error),
+            },
             Ok(SlashOutcome::Turn(_)) => Ok(StopReason::EndTurn.reply()),
             Ok(SlashOutcome::Said(text)) => {
                 self.remark(&text, "command").await;
@@ -127,6 +148,31 @@ impl SessionTask {
             Err(error) => Err(error),
         };
         self.setup.outbox.reply(&prompt, answer).await;
+        Ok(())
+    }
+
+    /// Shows what came of a command in version 2, where its prompt is answered already. What could not be attached is the answer to
+    /// its prompt.
+    async fn end_accepted_slash(
+        &mut self,
+        prompt: &Value,
+        is_awaited: bool,
+        outcome: Result<SlashOutcome>,
+    ) -> Result<()> {
+        let text = match outcome {
+            Err(error) if is_awaited => {
+                self.setup.outbox.reply::<Value>(prompt, Err(error)).await;
+                return Ok(());
+            }
+            // Its end tells the state.
+            Ok(SlashOutcome::Turn(_) | SlashOutcome::Message(_)) => return Ok(()),
+            Ok(SlashOutcome::Said(text)) => text,
+            Err(error) => error.to_string(),
+        };
+        self.remark(&text, "command").await;
+        if self.open_turn.is_none() {
+            self.show_state(json!({"state": "idle", "stopReason": StopReason::EndTurn})).await;
+        }
         Ok(())
     }
 

@@ -5,21 +5,25 @@ use std::path::PathBuf;
 use serde::Deserialize;
 use serde_json::Value;
 
+use super::ProtocolVersion;
+
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct InitializeParams {
-    #[expect(
-        dead_code,
-        reason = "only checked to be a number: whatever the editor speaks, the answer is our version"
-    )]
+    /// The newest version that the editor speaks.
     protocol_version: u64,
+    /// Of an editor that speaks version 1.
     #[serde(default)]
-    pub(crate) client_capabilities: Value,
+    client_capabilities: Value,
+    /// Of one that speaks version 2.
+    #[serde(default)]
+    capabilities: Value,
 }
 
 /// What the editor can show or ask beyond the minimum.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct ClientFeatures {
+    pub(crate) version: ProtocolVersion,
     /// `notice` updates.
     pub(crate) notices: bool,
     /// `compaction_update` updates.
@@ -29,12 +33,24 @@ pub(crate) struct ClientFeatures {
 }
 
 impl ClientFeatures {
-    pub(crate) fn of(capabilities: &Value) -> Self {
-        let has = |pointer: &str| capabilities.pointer(pointer).is_some_and(Value::is_object);
-        Self {
-            notices: has("/session/notices"),
-            compaction: has("/session/compaction"),
-            forms: has("/elicitation/form"),
+    pub(crate) fn of(params: &InitializeParams) -> Self {
+        let has =
+            |capabilities: &Value, pointer: &str| capabilities.pointer(pointer).is_some_and(Value::is_object);
+        let InitializeParams { protocol_version, client_capabilities, capabilities } = params;
+        match protocol_version {
+            // Version 2 has these updates for every editor.
+            2.. => Self {
+                version: ProtocolVersion::V2,
+                notices: true,
+                compaction: true,
+                forms: has(capabilities, "/elicitation/form"),
+            },
+            _ => Self {
+                version: ProtocolVersion::V1,
+                notices: has(client_capabilities, "/session/notices"),
+                compaction: has(client_capabilities, "/session/compaction"),
+                forms: has(client_capabilities, "/elicitation/form"),
+            },
         }
     }
 }
@@ -46,6 +62,9 @@ pub(crate) struct OpenSessionParams {
     #[serde(default)]
     pub(crate) session_id: Option<String>,
     pub(crate) cwd: PathBuf,
+    /// Only in version 2: from where the past is shown. Without it, the editor has the past.
+    #[serde(default)]
+    pub(crate) replay_from: Option<Value>,
     #[serde(default)]
     mcp_servers: Option<Vec<Value>>,
     #[serde(default)]
@@ -53,14 +72,13 @@ pub(crate) struct OpenSessionParams {
 }
 
 impl OpenSessionParams {
+    pub(crate) fn mcp_servers(&self) -> &[Value] {
+        self.mcp_servers.as_deref().unwrap_or_default()
+    }
+
     /// What of the request has no effect, for the editor's log.
     pub(crate) fn ignored(&self) -> Vec<String> {
         let mut ignored = Vec::new();
-        let named = |server: &Value| server["name"].as_str().unwrap_or("?").to_owned();
-        let servers: Vec<String> = self.mcp_servers.iter().flatten().map(named).collect();
-        if !servers.is_empty() {
-            ignored.push(format!("MCP servers of the editor are not started: {}", servers.join(", ")));
-        }
         if self.additional_directories.iter().flatten().next().is_some() {
             ignored.push(
                 "additionalDirectories is ignored; allow further folders with [[scope.allow]] in the config"

@@ -3,17 +3,15 @@
 use serde::Serialize;
 use serde_json::{Map, Value, json};
 
-use super::PROTOCOL_VERSION;
-
 /// The answer to `initialize`: what this agent can do, and that it needs no sign-in.
 pub(crate) fn initialize_reply() -> Value {
     json!({
-        "protocolVersion": PROTOCOL_VERSION,
+        "protocolVersion": 1,
         "agentInfo": {"name": "longhaul", "title": "Longhaul", "version": env!("CARGO_PKG_VERSION")},
         "agentCapabilities": {
             "loadSession": true,
             "promptCapabilities": {"image": true, "audio": false, "embeddedContext": true},
-            "mcpCapabilities": {"http": false, "sse": false},
+            "mcpCapabilities": {"http": true, "sse": false},
             "sessionCapabilities": {"list": {}, "resume": {}, "close": {}},
         },
         "authMethods": [],

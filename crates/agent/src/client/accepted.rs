@@ -7,7 +7,7 @@
 
 use longhaul_journal::{Append, Blob, Journal, check_size, record_at};
 use longhaul_protocol::{
-    InboxRecord, InputId, NewRecord, Order, OrderId, Record, Seq, SessionId, StreamName,
+    At, InboxRecord, InputId, NewRecord, Order, OrderId, Record, Seq, SessionId, StreamName,
 };
 use serde_json::Value;
 use serde_json::value::RawValue;
@@ -39,7 +39,7 @@ pub struct AcceptedOrder {
 
 /// What a repeated idempotency key must have in common with the first one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum RepeatCheck {
+pub(crate) enum RepeatCheck {
     /// Nothing else: the first record counts.
     Key,
     /// The content, too.
@@ -48,7 +48,7 @@ pub(super) enum RepeatCheck {
 
 /// Appends an input to an inbox without waking its session. `after` is the last record of the session. If the key was used
 /// before, returns the first input.
-pub(super) async fn accept_input(
+pub(crate) async fn accept_input(
     journal: &dyn Journal,
     session: SessionId,
     after: Seq,
@@ -65,7 +65,7 @@ pub(super) async fn accept_input(
 
 /// Appends an order to an inbox without waking its session. If the key was used before, returns the first order; an error if that
 /// says something else. This is the one way for an order, but for an answer, which the second of two clients must not give.
-pub(super) async fn accept_order(
+pub(crate) async fn accept_order(
     journal: &dyn Journal,
     redactor: &Redactor,
     session: SessionId,
@@ -88,6 +88,28 @@ pub async fn accepted_after(journal: &dyn Journal, session: SessionId, key: &str
     let inbox = StreamName::inbox(session);
     let Some(seq) = journal.find(&inbox, key).await? else { return Ok(None) };
     Ok(record_at(journal, &inbox, seq).await?.as_ref().map(after_of))
+}
+
+/// An input of an inbox, found again by its position.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct InboxInput {
+    /// Its id.
+    pub id: InputId,
+    /// When it was accepted.
+    pub at: At,
+    /// A record of the session before the one that takes the input; 0 if the input was put without an idempotency key.
+    pub after: Seq,
+}
+
+/// The input at this position of a session's inbox; `None` if there is none.
+pub async fn inbox_input(journal: &dyn Journal, session: SessionId, seq: Seq) -> Result<Option<InboxInput>> {
+    let Some(record) = record_at(journal, &StreamName::inbox(session), seq).await? else { return Ok(None) };
+    Ok(match InboxRecord::decode(&record) {
+        Ok(InboxRecord::Input(input)) => {
+            Some(InboxInput { id: input.id, at: record.at, after: after_of(&record) })
+        }
+        _ => None,
+    })
 }
 
 /// A record of an inbox, and the head of the session before it.

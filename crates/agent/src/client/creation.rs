@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use longhaul_journal::{Append, Error as JournalError, Holder, Journal};
-use longhaul_protocol::{SessionCreated, SessionId, SessionRecord, StreamName};
+use longhaul_protocol::{ParentLink, SessionCreated, SessionId, SessionRecord, StreamName};
 
 use crate::Result;
 
@@ -18,12 +18,14 @@ pub enum SessionStart {
     BegunBy(Holder),
 }
 
-/// Records that a session begins in this folder, or without one. A session's work folder never changes.
-pub(super) async fn create_session(
+/// Records that a session begins in this folder, or without one. A session's work folder never changes. `parent` is given for a
+/// subagent.
+pub(crate) async fn create_session(
     journal: &dyn Journal,
     key: &str,
     id: SessionId,
     work_dir: Option<&Path>,
+    parent: Option<&ParentLink>,
 ) -> Result<SessionStart> {
     let stream = StreamName::session(id);
     if journal.head(&stream).await?.seq > 0 {
@@ -40,6 +42,7 @@ pub(super) async fn create_session(
         work_dir: work_dir.map(|folder| folder.display().to_string()),
         origin: None,
         version: env!("CARGO_PKG_VERSION").to_owned(),
+        parent: parent.cloned().map(Box::new),
     });
     let begun = journal.append(Append::under(&lease).expecting(0).record(created.encode())).await;
     journal.release_lease(&lease).await?;

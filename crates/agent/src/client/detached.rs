@@ -20,6 +20,11 @@ impl Client {
         Self { journal, redactor: Arc::new(redactor) }
     }
 
+    /// Like [`new`](Self::new), with a redactor that others use, too.
+    pub(crate) fn with_shared(journal: Arc<dyn Journal>, redactor: Arc<Redactor>) -> Self {
+        Self { journal, redactor }
+    }
+
     /// The session with this key. This stores nothing. The session begins with its first input.
     pub async fn session(&self, key: &str) -> Result<Session> {
         let id = OnceLock::new();

@@ -98,7 +98,10 @@ impl SessionEvents {
         let stream = StreamName::session(id);
         let record = longhaul_journal::record_at(&**self.session.journal(), &stream, seq).await?;
         Ok(match record.as_ref().map(SessionRecord::decode) {
-            Some(Ok(SessionRecord::InputTaken(input))) => Some(input.text),
+            Some(Ok(SessionRecord::InputTaken(input))) if input.sender.is_person() => Some(input.text),
+            Some(Ok(SessionRecord::InputTaken(input))) => {
+                Some(format!("[from {}] {}", input.sender, input.text))
+            }
             _ => None,
         })
     }

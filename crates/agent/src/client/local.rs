@@ -312,6 +312,9 @@ fn may_have_settled(watched: &Watched) -> bool {
     let Watched::Event(event) = watched else { return true };
     matches!(
         event.kind,
-        EventKind::TaskEnded { .. } | EventKind::TurnEnded { .. } | EventKind::Question { .. }
+        EventKind::TaskEnded { .. }
+            | EventKind::ChildEnded { .. }
+            | EventKind::TurnEnded { .. }
+            | EventKind::Question { .. }
     )
 }

@@ -1,9 +1,9 @@
 //! The open questions of all sessions, without loading them all.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use longhaul_journal::{Journal, SessionEntry, all_sessions, record_at};
-use longhaul_protocol::{Question, Seq, SessionId, StreamName};
+use longhaul_protocol::{Question, QuestionId, Seq, SessionId, SessionRecord, StreamName};
 use tokio::sync::Mutex;
 
 use super::overview::ends_with_plan;
@@ -71,6 +71,13 @@ impl QuestionIndex {
             current.insert(entry.id, KnownQuestions { head, inbox_head, questions });
         }
         *known = current;
+        // A subagent's question is listed once, with its parent.
+        let at_parent: HashSet<QuestionId> = listed
+            .iter()
+            .filter(|asked| asked.question.child.is_some())
+            .map(|asked| asked.question.id)
+            .collect();
+        listed.retain(|asked| asked.question.child.is_some() || !at_parent.contains(&asked.question.id));
         Ok(listed)
     }
 }
@@ -78,7 +85,11 @@ impl QuestionIndex {
 async fn questions_of(journal: &dyn Journal, entry: &SessionEntry) -> Result<Vec<Question>> {
     let last = record_at(journal, &StreamName::session(entry.id), entry.head.seq).await?;
     let Some(last) = last else { return Ok(vec![]) };
-    if last.kind == "turn_ended" && !ends_with_plan(journal, entry).await {
+    let is_at_rest = matches!(
+        SessionRecord::decode(&last),
+        Ok(SessionRecord::TurnEnded(ended)) if ended.inbox_through.is_some()
+    );
+    if is_at_rest && !ends_with_plan(journal, entry).await {
         return Ok(vec![]);
     }
     let state = load(journal, &entry.key, entry.id).await?;

@@ -2,8 +2,8 @@
 
 use longhaul_journal::{Append, Error as JournalError, Journal};
 use longhaul_protocol::{
-    InboxRecord, JoinMode, Order, OrderId, OrderKind, Question, QuestionId, QuestionKind, Record, Seq,
-    SessionId, SessionRecord, StreamName,
+    InboxRecord, JoinMode, Order, OrderId, OrderKind, Question, QuestionId, QuestionKind, Record, Sender,
+    Seq, SessionId, SessionRecord, StreamName,
 };
 
 use super::accepted::{AcceptedOrder, after_of, with_after};
@@ -18,8 +18,8 @@ pub(super) async fn answer_question(
     journal: &dyn Journal,
     key: &str,
     session: SessionId,
-    question: QuestionId,
-    answer: &str,
+    (question, answer): (QuestionId, &str),
+    sender: Sender,
 ) -> Result<AcceptedOrder> {
     let state = load(journal, key, session).await?;
     let open = open_questions(journal, session, &state).await?;
@@ -42,7 +42,7 @@ pub(super) async fn answer_question(
         return Err(Error::NoSuchQuestion { key: key.to_owned(), question: question.to_string(), known });
     }
     let after = journal.head(&StreamName::session(session)).await?.seq;
-    let kind = OrderKind::Answer { question, answer: answer.to_owned() };
+    let kind = OrderKind::Answer { question, answer: answer.to_owned(), sender };
     let order = Order { id: OrderId::generate(), kind };
     let id = order.id;
     // Two answers to one question have the same key, so the second is refused.
@@ -62,7 +62,7 @@ pub(super) async fn answer_question(
 }
 
 /// The idempotency key of the answer to a question.
-fn answer_key(question: QuestionId) -> String {
+pub(crate) fn answer_key(question: QuestionId) -> String {
     format!("answer-{question}")
 }
 
@@ -76,9 +76,9 @@ pub(super) async fn recorded_answer(
     let inbox = StreamName::inbox(session);
     let Some(seq) = journal.find(&inbox, &answer_key(question)).await? else { return Ok(None) };
     let record = longhaul_journal::record_at(journal, &inbox, seq).await?;
-    let given = OrderKind::Answer { question, answer: answer.to_owned() };
+    let is_given = |kind: &OrderKind| matches!(kind, OrderKind::Answer { question: about, answer: given, .. } if *about == question && given == answer);
     match record.as_ref().map(InboxRecord::decode) {
-        Some(Ok(InboxRecord::Order(order))) if order.kind == given => {
+        Some(Ok(InboxRecord::Order(order))) if is_given(&order.kind) => {
             let after = record.as_ref().map_or(0, after_of);
             Ok(Some(AcceptedOrder { seq, id: order.id, after }))
         }
@@ -129,7 +129,7 @@ async fn answer_of(
 
 /// The questions of a session that have no answer. An answer in the inbox counts, because the worker takes it before
 /// anything else; and so does one that another session gave about the same soft limits.
-pub(super) async fn open_questions(
+pub(crate) async fn open_questions(
     journal: &dyn Journal,
     session: SessionId,
     state: &State,

@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use longhaul_journal::{Error as JournalError, Journal, put_with_blobs, records};
 use longhaul_protocol::{
-    Event, EventKind, InboxRecord, InputId, JoinMode, Order, OrderId, OrderKind, Record, SessionId,
-    SessionRecord, StreamName,
+    Event, EventKind, InboxRecord, InputId, JoinMode, Order, OrderId, OrderKind, Record, Seq, SessionId,
+    SessionRecord, StreamName, TurnEnded,
 };
 use tokio::time::{Instant, MissedTickBehavior};
 
@@ -242,6 +242,49 @@ impl RequestProgress {
         let may_begin = work.unannounced && last_record_at.elapsed() < TASK_END_GRACE;
         (work.is_settled() && !may_begin).then_some(Settled::Idle)
     }
+}
+
+/// What became of an input.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) enum InputOutcome {
+    /// It was taken back before a turn took it.
+    Withdrawn,
+    Ended {
+        ended: TurnEnded,
+        /// US dollars that the turn cost; `None` if a price is unknown.
+        cost: Option<f64>,
+    },
+}
+
+/// What became of an input, if the records after `after` have it: a record of the session before the one that takes the input.
+pub(crate) async fn input_outcome(
+    journal: &dyn Journal,
+    key: &str,
+    id: SessionId,
+    input: InputId,
+    after: Seq,
+) -> Result<Option<InputOutcome>> {
+    let state = load_through(journal, key, id, after).await?;
+    let awaited = WaitTarget::Input(input);
+    let mut progress = RequestProgress { state, awaited, is_taken: false, last_record_at: Instant::now() };
+    let (mut turn, mut cost) = (None, Some(0.0));
+    let stream = StreamName::session(id);
+    let mut cursor = records(journal, &stream, after + 1);
+    while let Some(record) = cursor.next().await? {
+        if let Ok(SessionRecord::Usage(usage)) = SessionRecord::decode(&record) {
+            cost = cost.zip(usage.cost).map(|(sum, cost)| sum + cost);
+        }
+        match progress.apply(key, &record)? {
+            Some(RequestOutcome::Ended(ended)) => return Ok(Some(InputOutcome::Ended { ended, cost })),
+            Some(_) => return Ok(Some(InputOutcome::Withdrawn)),
+            None => {}
+        }
+        let open_turn = progress.state.turn.as_ref().map(|turn| turn.number);
+        if open_turn != turn {
+            (turn, cost) = (open_turn, Some(0.0));
+        }
+    }
+    Ok(None)
 }
 
 /// The process that runs a session, or would run it because it hosts the home.

@@ -66,13 +66,8 @@ impl UserMessage {
     /// The input for the inbox. [`UserMessage::blobs`] has the bytes of its images.
     pub fn input(&self, id: InputId, mode: JoinMode) -> Input {
         let image = |image: &AttachedImage| Image { data: BlobRef::to(&image.bytes, &image.media_type) };
-        Input {
-            id,
-            text: self.text.clone(),
-            images: self.images.iter().map(image).collect(),
-            mode,
-            client: None,
-        }
+        let images = self.images.iter().map(image).collect();
+        Input { images, ..Input::new(id, self.text.clone(), mode) }
     }
 
     /// The bytes of the images.

@@ -189,11 +189,12 @@ impl EpochDrafter<'_> {
         done.after < done.before
     }
 
-    /// The items of the context, without the inputs that came with an import: only this user gives directives.
+    /// The items of the context, without the inputs that came with an import or from an agent: only this user gives directives.
     fn own_items(&self) -> Vec<Arc<Item>> {
         let state = self.state;
         let items = state.items.iter().zip(&state.places).skip(state.preface_len);
-        items.filter(|(_, place)| !self.is_foreign(place)).map(|(item, _)| item.clone()).collect()
+        let is_own = |place: &Place| !place.by_agent && !self.is_foreign(place);
+        items.filter(|(_, place)| is_own(place)).map(|(item, _)| item.clone()).collect()
     }
 
     fn is_foreign(&self, place: &Place) -> bool {
@@ -388,7 +389,7 @@ impl EpochDrafter<'_> {
         // In the middle of a turn, the model must not mistake the request for a new one.
         if let Some(turn) = state.turn.as_ref().filter(|turn| turn.steps > 1 || turn.answered) {
             let step = turn.steps.saturating_add(u64::from(turn.answered));
-            let place = Place { seq: state.head, turn: turn.number, step, said: None };
+            let place = Place::new(state.head, turn.number, step);
             kept.push(Kept { place, item: Item::Note { text: CONTINUE_NOTE.to_owned() } });
         }
         kept

@@ -156,7 +156,7 @@ impl Case {
             let turn = state.turn_count;
             let mut push = |step: u64, item: Item| {
                 state.head += 1;
-                state.places.push(Place { seq: state.head, turn, step, said: None });
+                state.places.push(Place::new(state.head, turn, step));
                 state.items.push(Arc::new(item));
             };
             let text = self.text(exchange.request, &format!("request {turn}"));

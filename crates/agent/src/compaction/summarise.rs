@@ -284,7 +284,7 @@ fn reserve_summary(
         model: call.model.name().to_owned(),
         prices: call.capabilities.prices,
         wanted: WantedCall {
-            scope: runtime.spend.scope(session, turn.map(|turn| turn.number)),
+            scope: runtime.spend.scope(session, turn.map(|turn| turn.number), state.parent()),
             bound,
             urgency: match trigger {
                 CompactionTrigger::Idle => runtime.spend.background(session, bound),
@@ -331,10 +331,11 @@ fn should_stop(worker: &Worker, trigger: CompactionTrigger, waiting: &[InboxReco
     {
         return true;
     }
-    let has_turn = worker.state().turn.is_some();
     waiting.iter().any(|record| match record {
         InboxRecord::Order(order) => order.kind == OrderKind::Cancel,
-        InboxRecord::Input(input) => has_turn && input.mode == JoinMode::Interrupt,
+        InboxRecord::Input(input) => {
+            input.mode == JoinMode::Interrupt && worker.state().may_interrupt(&input.sender)
+        }
         InboxRecord::Unknown { .. } => false,
     })
 }

@@ -184,3 +184,39 @@ fn a_protocol_is_written_as_it_is_read() {
         assert_eq!(shown.value, word);
     }
 }
+
+#[test]
+fn schedules_are_read_from_the_config_with_their_defaults() {
+    let text = "[[schedule]]\nname = \"morning\"\ncron = \"0 7 * * 1-5\"\nzone = \"Europe/Berlin\"\nprompt = \"What is new?\"\n\
+                [[schedule]]\nname = \"look\"\nevery = \"30m\"\nsession = \"work\"\nprompt = \"Look.\"\noverlap = \"skip\"\n\
+                [schedules]\nat_once = 2\n";
+
+    let settings = Config::from_toml(text).unwrap().settings;
+
+    let names: Vec<&str> = settings.schedule.iter().map(|spec| spec.name.as_str()).collect();
+    assert_eq!((names, settings.schedules.at_once), (vec!["morning", "look"], 2));
+    assert_eq!((settings.schedule[1].grace.as_str(), settings.schedule[1].max_failures), ("1h", 5));
+}
+
+#[test]
+fn a_schedule_that_can_not_run_is_an_error_of_the_config() {
+    let reason = |schedule: &str| Config::from_toml(schedule).unwrap_err().to_string();
+    let with = |lines: &str| format!("[[schedule]]\nname = \"look\"\nprompt = \"Look.\"\n{lines}\n");
+
+    assert_eq!(
+        reason(&with("cron = \"0 0 30 2 *\"")),
+        "the config:1: schedule \"look\": cron \"0 0 30 2 *\" never fires"
+    );
+    assert_eq!(
+        reason(&with("every = \"1h\"").repeat(2)),
+        "the config:1: two schedules have the name \"look\"; choose another for one of them"
+    );
+    assert_eq!(
+        reason(&with("evry = \"1h\"")),
+        "the config:4: unknown key \"evry\" in [schedule]; did you mean \"every\"?"
+    );
+    assert_eq!(
+        reason("[[schedule]]\nevery = \"1h\"\nname = \"look\"\n"),
+        "the config:1: schedule needs a prompt"
+    );
+}

@@ -17,9 +17,14 @@ fn table() -> String {
     let mut table = String::new();
     for (section, keys) in sections_in_order(&Settings::default()) {
         let about = &config_schema()["properties"][&section];
-        table.push_str(&format!("\n### `[{section}]`\n\n{}\n\n", about["description"].as_str().unwrap()));
+        let is_list = about["type"] == "array";
+        let title = if is_list { format!("[[{section}]]") } else { format!("[{section}]") };
+        table.push_str(&format!("\n### `{title}`\n\n{}\n\n", about["description"].as_str().unwrap()));
         table.push_str("| key | type | default | meaning |\n| --- | --- | --- | --- |\n");
-        for (key, _) in keys {
+        for (inner, field) in about["items"]["properties"].as_object().into_iter().flatten() {
+            row(inner, field, "", &mut table);
+        }
+        for (key, _) in keys.into_iter().filter(|_| !is_list) {
             let field = &about["properties"][&key];
             let name = format!("{section}.{key}");
             row(&key, field, if is_used(&name) { "" } else { " *Not used yet.*" }, &mut table);

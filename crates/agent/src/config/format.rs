@@ -76,6 +76,11 @@ pub(crate) fn resolve_file_paths(mut layer: Layer, folder: &Path) -> Result<Laye
             resolve_path(&mut entry.value, folder, &entry.origin)?;
         }
     }
+    if let Some(LayerEntry { value: Value::Array(schedules), origin }) = layer.0.get_mut("schedule") {
+        for path in schedules.iter_mut().filter_map(|schedule| schedule.get_mut("work_dir")) {
+            resolve_path(path, folder, origin)?;
+        }
+    }
     if let Some(LayerEntry { value: Value::Array(paths), origin }) = layer.0.get_mut("skills.paths") {
         for path in paths.iter_mut().filter(|path| !is_in_user_home(path)) {
             resolve_path(path, folder, origin)?;

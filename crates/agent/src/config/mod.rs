@@ -19,7 +19,7 @@ mod settings;
 mod sources;
 mod trust;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -29,13 +29,16 @@ use longhaul_config::{ConfigError, Layer, Layers, Origin};
 pub use longhaul_config::{Origins, ResolvedSetting, TrustList, TrustState, TrustedFile, hide_url_password};
 use longhaul_keeper::Launcher;
 use longhaul_memory::{ScopeKind, scope_of};
-use longhaul_protocol::PrintablePath;
+use longhaul_protocol::{At, PrintablePath, ScheduleSpec};
+use longhaul_schedule::Timing;
 pub use project::{DisallowedKey, ProjectFile, ProjectInstructions};
 pub use project_servers::ProjectServersFile;
 pub use settings::*;
 pub use sources::Sources;
 pub(crate) use trust::save_trust_list;
-pub use trust::{distrust_project, load_trust_list, trust_project, trust_project_servers, trust_state};
+pub use trust::{
+    distrust_project, load_trust_list, trust_kind, trust_project, trust_project_servers, trust_state,
+};
 
 use crate::session::state::State;
 use crate::{Error, Result, RetryMode};
@@ -220,7 +223,9 @@ impl Config {
     }
 
     fn with_layers(self, layers: Layers<'_, Settings>) -> Result<Self> {
-        Ok(Self { settings: layers.settings()?, origins: layers.origins, ..self })
+        let settings = layers.settings()?;
+        check_schedules(&settings.schedule, &layers.origins)?;
+        Ok(Self { settings, origins: layers.origins, ..self })
     }
 
     /// Sets the work folder of new sessions.
@@ -261,6 +266,16 @@ impl Config {
         crate::worker::toolset::tool_scope(self, work_dir)
     }
 
+    /// Whether there are MCP servers: the user's, or those of a project's trusted file.
+    pub fn has_servers(&self) -> bool {
+        !self.settings.mcp.servers.is_empty() || !self.project_servers.is_empty()
+    }
+
+    /// Whether there is an MCP server of this name.
+    pub fn has_server(&self, name: &str) -> bool {
+        self.settings.mcp.servers.contains_key(name) || self.project_servers.contains_key(name)
+    }
+
     /// The message that the project adds instructions.
     pub fn announcement(&self) -> Option<String> {
         let added = self.project_instructions.as_ref()?;
@@ -281,6 +296,19 @@ impl Config {
     pub fn mirror_of(&self, scope: &str) -> PathBuf {
         self.home.join("memory").join(scope)
     }
+}
+
+/// The section `[journal]` of the user's config file. A file that doesn't have the word can't configure it, and is not read
+/// further: a mistake elsewhere in it must not keep the user from their sessions.
+pub(crate) fn journal_settings(home: &Path, sources: &Sources) -> Result<Option<JournalSettings>> {
+    let text = files::read_user_file(&sources.base_file(home))?;
+    if !text.is_some_and(|text| text.contains("journal")) {
+        return Ok(None);
+    }
+    let Some(layer) = base_layer(home, sources)? else { return Ok(None) };
+    let mut layers = default_layers();
+    layers.put(layer);
+    Ok(Some(layers.settings()?.journal))
 }
 
 /// The lowest layer: the home's own file, which may be missing, or the one that `--config` names instead.
@@ -304,6 +332,24 @@ impl From<ConfigError> for Error {
     fn from(ConfigError { origin, reason }: ConfigError) -> Self {
         Self::Config { origin, reason }
     }
+}
+
+/// Checks the schedules of the config: each can run, and no two have the same name.
+fn check_schedules(schedules: &[ScheduleSpec], origins: &Origins) -> Result<()> {
+    let mut names = BTreeSet::new();
+    for spec in schedules {
+        let wrong = |reason: String| Err(config_error(&origins.source("schedule"), &reason));
+        if let Err(reason) = Timing::parse(&spec.name, spec, At(0)) {
+            return wrong(format!("schedule {:?}: {reason}", spec.name));
+        }
+        if !names.insert(&spec.name) {
+            return wrong(format!(
+                "two schedules have the name {:?}; choose another for one of them",
+                spec.name
+            ));
+        }
+    }
+    Ok(())
 }
 
 #[cfg(test)]

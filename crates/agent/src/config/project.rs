@@ -24,6 +24,8 @@ const AGENT_NAME: &str = "agent.name";
 /// The lowest thresholds for compactions that an untrusted project may set, as a share of the window and in tokens.
 const MIN_COMPACT_SHARE: f64 = 0.3;
 const MIN_COMPACT_TOKENS: f64 = 20_000.0;
+/// Only the user's own config has schedules: they run in the whole home, and their prompts are the user's word.
+const SCHEDULE: &str = "schedule";
 const INSTRUCTIONS: &str = "agent.instructions";
 const INSTRUCTIONS_FILE: &str = "agent.instructions_file";
 
@@ -171,6 +173,14 @@ impl ProjectFile {
             warnings.push(warning);
             None
         });
+        if let Some(entry) = all_keys.0.remove(SCHEDULE) {
+            let own = sources.base_file(home);
+            warnings.push(format!(
+                "{}: ignoring {SCHEDULE}: a project can't have schedules; move it to {}",
+                entry.origin,
+                own.printable()
+            ));
+        }
         let mut allowed_keys = all_keys.clone();
         let mut disallowed = Vec::new();
         for (key, entry) in &all_keys.0 {
@@ -223,6 +233,13 @@ impl ProjectFile {
 
     /// The user trusts the file, so its instructions may be in any file.
     fn into_trusted_part(mut self) -> ProjectPart {
+        for (key, entry) in self.all_keys.0.extract_if(.., |key, _| concerns_whole_home(key)) {
+            let line = entry.origin.line();
+            self.warnings.push(format!(
+                "{}:{line}: ignoring {key}: it concerns all sessions of the home, so only config.toml of the home may set it",
+                self.path.printable()
+            ));
+        }
         let named = self.all_keys.0.remove(INSTRUCTIONS_FILE);
         if let Some((file, entry)) = named.as_ref().and_then(|entry| Some((entry.value.as_str()?, entry))) {
             match read_user_file(Path::new(file)) {
@@ -302,6 +319,14 @@ fn normalise_path(path: &Path) -> PathBuf {
         }
     }
     plain
+}
+
+/// Whether a key concerns sessions of other projects as well. No project may set it, even if the user trusts it.
+fn concerns_whole_home(key: &str) -> bool {
+    key.starts_with("journal.")
+        || key == "schedule"
+        || key.starts_with("schedules.")
+        || key == "memory.embedding_model"
 }
 
 /// Why a key of an untrusted project is ignored, if it is.

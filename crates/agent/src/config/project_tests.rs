@@ -426,3 +426,27 @@ fn a_project_can_not_open_the_memory_of_another_agent() {
     assert_eq!(config.settings.agent.name, "longhaul");
     assert!(config.warnings[0].contains("it names the memory of an agent"), "{:?}", config.warnings);
 }
+
+/// P7, W3: schedules run in the whole home and are the user's word, so that not even a trusted project has any.
+#[test]
+fn a_project_has_no_schedules_even_if_it_is_trusted() {
+    let desk = Desk::new();
+    let own = "[[schedule]]\nname = \"mine\"\nevery = \"1h\"\nprompt = \"Look.\"\n";
+    desk.write("home/config.toml", own);
+
+    let untrusted = desk.with(&own.replace("mine", "theirs"));
+    desk.trust();
+    let trusted = desk.load().unwrap();
+
+    let (file, home) = (desk.root.join("project/longhaul.toml"), desk.root.join("home/config.toml"));
+    let expected = format!(
+        "{}:1: ignoring schedule: a project can't have schedules; move it to {}",
+        file.display(),
+        home.display()
+    );
+    for config in [untrusted, trusted] {
+        let names: Vec<&str> = config.settings.schedule.iter().map(|spec| spec.name.as_str()).collect();
+        assert_eq!(names, ["mine"]);
+        assert_eq!(config.warnings, std::slice::from_ref(&expected));
+    }
+}

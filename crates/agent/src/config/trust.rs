@@ -15,6 +15,7 @@ use super::project::ProjectFile;
 use super::project_servers::ProjectServersFile;
 use super::{config_error, project};
 use crate::config::Sources;
+use crate::subagents::kinds::KindFile;
 use crate::{Error, Result};
 
 /// The list contains the text of every trusted file. A larger list was not written by this program.
@@ -52,6 +53,11 @@ pub fn trust_project(home: &Path, file: &ProjectFile) -> Result<()> {
 
 /// Records in the home that the user trusts the MCP servers of a project with the content that was read.
 pub fn trust_project_servers(home: &Path, file: &ProjectServersFile) -> Result<()> {
+    trust_file_content(home, &file.path, file.hash, &file.text)
+}
+
+/// Records in the home that the user trusts a kind of subagent with the content that was read.
+pub fn trust_kind(home: &Path, file: &KindFile) -> Result<()> {
     trust_file_content(home, &file.path, file.hash, &file.text)
 }
 

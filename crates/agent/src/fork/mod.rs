@@ -100,6 +100,7 @@ impl ForkPlan {
             work_dir: None,
             origin: Some(origin.clone()),
             version: env!("CARGO_PKG_VERSION").to_owned(),
+            parent: None,
         };
         let unreadable = |reason| Error::Unreadable { key: self.parent.key.clone(), reason };
         let parts =

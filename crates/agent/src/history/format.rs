@@ -1,6 +1,6 @@
 use longhaul_protocol::{
-    At, Block, Item, Order, OrderKind, OrderTaken, Outcome, Role, SessionRecord, SystemMessage, TaskEnded,
-    ToolFinished, TurnEnded, with_picture_note,
+    Answered, AnsweredBy, At, Block, Item, Order, OrderKind, OrderTaken, Outcome, Role, SessionRecord,
+    SystemMessage, TaskEnded, ToolFinished, TurnEnded, with_picture_note,
 };
 
 use super::reader::BlockStatus;
@@ -18,7 +18,7 @@ impl RecordView {
     pub(super) fn of(fact: SessionRecord) -> Option<Self> {
         let (who, text) = match fact {
             SessionRecord::InputTaken(input) => {
-                ("user".to_owned(), with_picture_note(input.text, &input.images))
+                (input.sender.to_string(), with_picture_note(input.text, &input.images))
             }
             SessionRecord::Block(Block { item, .. }) => item_view(item),
             SessionRecord::ToolFinished(finished) => result_view(finished),
@@ -29,6 +29,9 @@ impl RecordView {
             SessionRecord::Notification(told) => (format!("news of task {}", told.task_id), told.text),
             SessionRecord::Note(note) => ("note".to_owned(), note.text),
             SessionRecord::Question(question) => ("question to a person".to_owned(), question.text),
+            SessionRecord::Answered(Answered { answer, by: Some(AnsweredBy::Agent), .. }) => {
+                ("answer of another agent".to_owned(), answer)
+            }
             SessionRecord::Answered(answered) => ("answer of a person".to_owned(), answered.answer),
             SessionRecord::OrderTaken(OrderTaken {
                 order: Order { kind: OrderKind::AddContext { text }, .. },

@@ -35,6 +35,7 @@ fn the_end_of_a_task_is_shown_with_the_last_that_it_printed() {
         tail: "no such file".to_owned(),
         message: None,
         unasked: false,
+        session: None,
     };
 
     let shown = RecordView::of(SessionRecord::TaskEnded(ended));

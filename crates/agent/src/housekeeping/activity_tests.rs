@@ -1,4 +1,4 @@
-use longhaul_protocol::{InputId, InputTaken, JoinMode, Outcome, TurnEnded, Warning};
+use longhaul_protocol::{Input, InputId, InputTaken, JoinMode, Outcome, TurnEnded, Warning};
 
 use super::*;
 
@@ -10,14 +10,7 @@ fn seconds(count: u64) -> Duration {
 }
 
 fn input_taken() -> SessionRecord {
-    SessionRecord::InputTaken(InputTaken {
-        id: InputId::generate(),
-        inbox_through: 1,
-        text: "hello".to_owned(),
-        images: vec![],
-        mode: JoinMode::Join,
-        client: None,
-    })
+    SessionRecord::InputTaken(InputTaken::of(Input::new(InputId::generate(), "hello", JoinMode::Join), 1))
 }
 
 fn turn_ended() -> SessionRecord {

@@ -22,7 +22,7 @@ use crate::{Config, Runtime, RuntimeBuilder, Session, Watched, Watcher};
 
 const INTERVAL: Duration = Duration::from_millis(5);
 /// How long a test waits before it gives up; nothing depends on it but how soon a failure is told.
-const PATIENCE: Duration = Duration::from_secs(60);
+const TEST_TIMEOUT: Duration = Duration::from_secs(60);
 const HOME_OF_HOLDER: &str = "LONGHAUL_TEST_HOME_OF_HOLDER";
 
 /// A runtime whose model always answers the same.
@@ -63,7 +63,7 @@ struct Calls(mpsc::UnboundedReceiver<String>);
 
 impl Calls {
     async fn next(&mut self) -> String {
-        tokio::time::timeout(PATIENCE, self.0.recv()).await.expect("no session was looked at").unwrap()
+        tokio::time::timeout(TEST_TIMEOUT, self.0.recv()).await.expect("no session was looked at").unwrap()
     }
 
     fn so_far(&mut self) -> Vec<String> {
@@ -109,7 +109,7 @@ async fn checks(runtime: &Runtime, count: usize) {
             }
         }
     };
-    tokio::time::timeout(PATIENCE, waiting).await.expect("there are no checks");
+    tokio::time::timeout(TEST_TIMEOUT, waiting).await.expect("there are no checks");
 }
 
 /// The warnings so far: of which session, and their codes.
@@ -134,13 +134,7 @@ fn quiet(runtime: &Runtime, entry: &SessionEntry, clock: ClockReading) -> Durati
 }
 
 fn input() -> Input {
-    Input {
-        id: InputId::generate(),
-        text: "more".to_owned(),
-        images: vec![],
-        mode: JoinMode::Join,
-        client: None,
-    }
+    Input::new(InputId::generate(), "more", JoinMode::Join)
 }
 
 /// Y5, Y3: a session that has fallen idle is looked at once; again only when something is new. Nothing of it is read meanwhile.
@@ -539,6 +533,6 @@ async fn a_job_that_fails_keeps_no_other_from_being_done() {
         [fails, works].into_iter().map(|act| SessionJob { within: EXTRACT_WITHIN, run: act }).collect();
     start(&runtime, &jobs).await;
 
-    tokio::time::timeout(PATIENCE, calls.recv()).await.unwrap().unwrap();
+    tokio::time::timeout(TEST_TIMEOUT, calls.recv()).await.unwrap().unwrap();
     runtime.shutdown().await.unwrap();
 }

@@ -2,7 +2,7 @@
 //!
 //! | job | runs | for |
 //! | --- | --- | --- |
-//! | idle compaction, idle extraction, consolidation | at every check interval, and extraction also after a turn | each session that needs it |
+//! | idle compaction, idle extraction, consolidation, embeddings | at every check interval, and extraction also after a turn | each session that needs it |
 //! | retention | once an hour, after a check; it acts once a day for all processes | the home |
 //! | cleanup | once an hour, if the runtime hosts sessions; it acts once an hour for all processes | the home |
 //!
@@ -26,7 +26,7 @@ use super::backoff::Backoff;
 use super::session_check::{CheckResult, Idleness, StreamHeads, idleness, run_after_turn, run_session_jobs};
 use super::{cleanup, retention};
 use crate::compaction::compact_if_idle;
-use crate::memory::{consolidate_if_due, extract_if_idle};
+use crate::memory::{consolidate_if_due, embed_if_idle, extract_if_idle};
 use crate::runtime::slot::SessionSlot;
 use crate::runtime::{RuntimeShared, lock};
 use crate::session::state::State;
@@ -69,10 +69,13 @@ pub(crate) fn session_jobs() -> Arc<[SessionJob]> {
         Box::new(|runtime, slot, _| Box::pin(async move { Ok(extract_if_idle(runtime, slot).await?) }));
     let consolidate: SessionJobFn =
         Box::new(|runtime, slot, _| Box::pin(async move { Ok(consolidate_if_due(runtime, slot).await?) }));
+    let embed: SessionJobFn =
+        Box::new(|runtime, slot, _| Box::pin(async move { Ok(embed_if_idle(runtime, slot).await?) }));
     Arc::new([
         SessionJob { within: COMPACT_WITHIN, run: compact },
         SessionJob { within: EXTRACT_WITHIN, run: extract },
         SessionJob { within: EXTRACT_WITHIN, run: consolidate },
+        SessionJob { within: EXTRACT_WITHIN, run: embed },
     ])
 }
 

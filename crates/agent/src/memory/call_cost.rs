@@ -64,7 +64,7 @@ impl CallBudget for MemoryBudget {
         };
         let bound = CallBound::new(prompt, answer, self.prices.as_ref());
         let wanted = WantedCall {
-            scope: runtime.spend.scope(self.session, None),
+            scope: runtime.spend.scope(self.session, None, None),
             bound,
             urgency: runtime.spend.background(self.session, bound),
             consents: vec![],

@@ -12,6 +12,7 @@ use super::call_cost::MemoryBudget;
 use crate::Result;
 use crate::runtime::slot::SessionSlot;
 use crate::runtime::{RuntimeShared, lock};
+use crate::subagents::child::parent_link;
 
 /// The most consolidations in a row while enough items wait.
 const MAX_CONSOLIDATION_ROUNDS: usize = 10;
@@ -27,7 +28,8 @@ pub(crate) async fn extract_if_idle(runtime: &Arc<RuntimeShared>, slot: &Arc<Ses
     if runtime.config.settings.memory.extract_at_tokens == 0 || !is_relevant(runtime, id).await? {
         return Ok(false);
     }
-    if !has_enough_tokens(runtime, id, runtime.config.settings.memory.extract_min_tokens).await? {
+    let min_tokens = runtime.config.settings.memory.extract_min_tokens;
+    if !has_enough_tokens(runtime, id, min_tokens).await? || is_subagent(runtime, id).await? {
         return Ok(false);
     }
     let extraction = extract(runtime, slot, id).await?;
@@ -88,7 +90,7 @@ pub(crate) async fn check_after_turn(
     if at_tokens == 0 {
         return Ok(());
     }
-    if has_enough_tokens(runtime, id, at_tokens).await? {
+    if has_enough_tokens(runtime, id, at_tokens).await? && !is_subagent(runtime, id).await? {
         extract(runtime, slot, id).await?;
     }
     Ok(())
@@ -116,7 +118,7 @@ async fn has_enough_tokens(runtime: &RuntimeShared, id: SessionId, min_tokens: u
 
 /// Whether this runtime is responsible for the session: it hosts all sessions, has used this one, or shares its
 /// memory.
-async fn is_relevant(runtime: &RuntimeShared, id: SessionId) -> Result<bool> {
+pub(super) async fn is_relevant(runtime: &RuntimeShared, id: SessionId) -> Result<bool> {
     if runtime.is_hosting() || runtime.activity.was_used_here(id) {
         return Ok(true);
     }
@@ -125,6 +127,11 @@ async fn is_relevant(runtime: &RuntimeShared, id: SessionId) -> Result<bool> {
     let work_dir = work_dir.canonicalize().unwrap_or_else(|_| work_dir.clone());
     // The key matters only for per-person memory, and then nothing is shared.
     Ok(scope == runtime.config.memory_scope("", Some(&work_dir)))
+}
+
+/// Whether a session is a subagent. Nothing is extracted from it by itself: its parent has its result, and no person talks to it.
+async fn is_subagent(runtime: &RuntimeShared, id: SessionId) -> Result<bool> {
+    Ok(parent_link(&*runtime.journal, id).await?.is_some())
 }
 
 /// Extracts what is new in a session, or joins the running extraction.

@@ -7,6 +7,7 @@
 //! | `jobs` | extraction and consolidation: which model, within which budget, who gets the events |
 //! | `call_cost` | the budget for background calls, and the cost of calls that failed |
 //! | `scopes` | which sessions share a memory |
+//! | `embeddings` | the embedding model, if there is one |
 //! | `context_memory` | the pages that a context begins with |
 //! | [`pages`] | memory as people and programs look at it, and changes by hand |
 //! | `tools` | the memory tools of the model |
@@ -25,6 +26,7 @@
 
 mod call_cost;
 mod context_memory;
+mod embeddings;
 mod jobs;
 mod page_sources;
 pub mod pages;
@@ -38,13 +40,15 @@ use std::sync::{Arc, Mutex, OnceLock, Weak};
 use std::time::Duration;
 
 use longhaul_journal::Journal;
-use longhaul_memory::{Extraction, PageEdited, PageSet, UnextractedCounter};
+use longhaul_memory::{Embedder, Extraction, PageEdited, PageSet, UnextractedCounter};
 use longhaul_model::Model;
 use longhaul_protocol::{Seq, SessionId, Speaker};
 use tokio::sync::oneshot;
 
 use call_cost::UnrecordedCosts;
 pub(crate) use context_memory::{memory_for_context, preface_tokens};
+use embeddings::finders;
+pub(crate) use embeddings::{FinderFn, embed_if_idle};
 pub(crate) use jobs::{check_after_turn, consolidate_if_due, extract_if_idle};
 pub(crate) use scopes::Scopes;
 use single_flight::SingleFlight;
@@ -74,6 +78,9 @@ pub(crate) struct Memory {
     unread: Mutex<HashMap<SessionId, UnextractedCounter>>,
     /// The model that `memory.model` names, once it was needed. `None` inside if there is none or it can't be opened.
     pub(crate) own_model: OnceLock<Option<Arc<dyn Model>>>,
+    /// The model that `memory.embedding_model` names, once it was needed. `None` inside if there is none or it can't be opened.
+    embedder: OnceLock<Option<Arc<Embedder>>>,
+    embedding_warnings: embeddings::EmbeddingWarnings,
     /// The head of each extract stream when consolidation was last considered.
     consolidated_through: Mutex<HashMap<SessionId, Seq>>,
     /// The cost of failed calls that is not in a record yet.
@@ -94,10 +101,17 @@ impl Memory {
             page_sets: Mutex::default(),
             unread: Mutex::default(),
             own_model: OnceLock::new(),
+            embedder: OnceLock::new(),
+            embedding_warnings: embeddings::EmbeddingWarnings::default(),
             consolidated_through: Mutex::default(),
             unrecorded_costs: UnrecordedCosts::default(),
             runtime: runtime.clone(),
         }
+    }
+
+    /// How `recall` finds records beside their words.
+    pub(crate) fn finders(&self) -> FinderFn {
+        finders(&self.runtime)
     }
 
     /// The callback for pages that a tool has changed.

@@ -315,7 +315,7 @@ pub async fn search_memory(
     }
     let places = RecallScope { book: pages.clone(), sessions, present: None, asked_at: None };
     let budget = RecallBudget::entries(limit);
-    let Recalled { hits, unindexed } = recall(journal, &places, query, budget).await?;
+    let Recalled { hits, unindexed, .. } = recall(journal, &places, query, budget).await?;
     let key_of = |session: SessionId| {
         places.sessions.iter().find(|(id, _)| *id == session).map(|(_, key)| key.clone())
     };

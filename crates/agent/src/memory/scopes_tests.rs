@@ -6,7 +6,8 @@ use super::*;
 async fn session(journal: &SqliteJournal, key: &str, folder: &str) -> SessionId {
     let id = name_session(journal, key).await.unwrap();
     let (work_dir, origin) = (Some(folder.to_owned()), None);
-    let created = SessionCreated { id, key: key.to_owned(), work_dir, origin, version: "0".to_owned() };
+    let created =
+        SessionCreated { id, key: key.to_owned(), work_dir, origin, version: "0".to_owned(), parent: None };
     let record = SessionRecord::SessionCreated(created).encode();
     journal.append(Append::to(&StreamName::session(id)).record(record)).await.unwrap();
     id

@@ -18,11 +18,15 @@ use std::sync::Arc;
 use longhaul_journal::Journal;
 use longhaul_tools::Tool;
 
-use crate::memory::{MemoryAccess, Scopes};
+use crate::memory::{FinderFn, MemoryAccess, Scopes};
 
 /// The tools, always in this order.
-pub(crate) fn recall_tools(journal: &Arc<dyn Journal>, scopes: &Arc<Scopes>) -> [Arc<dyn Tool>; 2] {
-    let access = MemoryAccess::new(journal, scopes);
+pub(crate) fn recall_tools(
+    journal: &Arc<dyn Journal>,
+    scopes: &Arc<Scopes>,
+    finders: FinderFn,
+) -> [Arc<dyn Tool>; 2] {
+    let access = MemoryAccess::new(journal, scopes).with_finders(finders);
     [Arc::new(search::Recall::new(access.clone())), Arc::new(read::RecallRead::new(access))]
 }
 

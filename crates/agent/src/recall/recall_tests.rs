@@ -2,10 +2,10 @@ use std::sync::Mutex;
 
 use longhaul_journal::{Append, Home, SqliteJournal, name_session};
 use longhaul_protocol::{
-    CallId, InputId, InputTaken, JoinMode, Outcome, Seq, SessionCreated, SessionId, SessionRecord,
+    CallId, Input, InputId, InputTaken, JoinMode, Outcome, Seq, SessionCreated, SessionId, SessionRecord,
     StreamName, ToolFinished, TurnEnded, TurnStarted,
 };
-use longhaul_tools::{OutputLimit, StopSignal, ToolInvocation, ToolOutcome};
+use longhaul_tools::{StopSignal, ToolInvocation, ToolOutcome};
 
 use super::*;
 use crate::memory::{NoteHooks, memory_note_tool};
@@ -38,7 +38,7 @@ impl Desk {
                 heard.lock().unwrap().push((scope.to_owned(), pages.to_vec()));
             }),
         };
-        let mut tools = recall_tools(&journal, &scopes).to_vec();
+        let mut tools = recall_tools(&journal, &scopes, Arc::new(|_| None)).to_vec();
         tools.push(memory_note_tool(&journal, &scopes, hooks));
         Self { tools, _folder: folder, journal, told }
     }
@@ -46,7 +46,8 @@ impl Desk {
     async fn session(&self, key: &str, folder: &str) -> SessionId {
         let id = name_session(&*self.journal, key).await.unwrap();
         let (work_dir, version) = (Some(folder.to_owned()), "0".to_owned());
-        let created = SessionCreated { id, key: key.to_owned(), work_dir, origin: None, version };
+        let created =
+            SessionCreated { id, key: key.to_owned(), work_dir, origin: None, version, parent: None };
         self.append(id, SessionRecord::SessionCreated(created)).await;
         id
     }
@@ -57,8 +58,8 @@ impl Desk {
     }
 
     async fn said(&self, session: SessionId, text: &str) -> Seq {
-        let (id, images, mode) = (InputId::generate(), vec![], JoinMode::Join);
-        let input = InputTaken { id, inbox_through: 1, text: text.to_owned(), images, mode, client: None };
+        let (id, mode) = (InputId::generate(), JoinMode::Join);
+        let input = InputTaken::of(Input::new(id, text, mode), 1);
         let seq = self.append(session, SessionRecord::InputTaken(input)).await;
         self.append(session, SessionRecord::TurnStarted(TurnStarted { turn: 1 })).await;
         seq
@@ -73,19 +74,7 @@ impl Desk {
 
     async fn call(&self, session: SessionId, name: &str, arguments: serde_json::Value) -> ToolOutcome {
         let tool = self.tools.iter().find(|tool| tool.definition().name == name).unwrap();
-        let (seen, tasks) = (Arc::default(), Arc::default());
-        let (id, arguments) = (CallId::generate(), arguments.to_string());
-        let call = ToolInvocation {
-            id,
-            session,
-            arguments,
-            seen,
-            output_limit: OutputLimit::default(),
-            tasks,
-            confinement: longhaul_tools::Confinement::Sandbox,
-            skill_folders: Arc::default(),
-            may_fetch: Default::default(),
-        };
+        let call = ToolInvocation::new(session, arguments.to_string());
         let (_stopper, stop) = StopSignal::pair();
         match tool.prepare(&call).await {
             Ok(prepared) => (prepared.run)(stop).await,

@@ -111,7 +111,7 @@ async fn search_session(
 ) -> Result<ToolOutcome> {
     let FoundRecords { lines, unindexed } =
         find_records(&access.journal, session, query, session_hits(limit)).await?;
-    Ok(ToolOutcome::ok(format_hits(&lines, NOT_IN_SESSION, unindexed)))
+    Ok(ToolOutcome::ok(format_hits(&lines, NOT_IN_SESSION, unindexed, None)))
 }
 
 async fn search_memory(
@@ -124,7 +124,7 @@ async fn search_memory(
         return Ok(ToolOutcome::error(NO_MEMORY));
     };
     let lines: Vec<String> = found.hits.into_iter().map(|hit| hit.line).collect();
-    Ok(ToolOutcome::ok(format_hits(&lines, NOT_IN_MEMORY, found.unindexed)))
+    Ok(ToolOutcome::ok(format_hits(&lines, NOT_IN_MEMORY, found.unindexed, found.warning)))
 }
 
 /// Hits in this session, then those in memory that are not of this session's records.
@@ -136,7 +136,7 @@ async fn search_both(
 ) -> Result<ToolOutcome> {
     let here = find_records(&access.journal, session, query, session_hits(limit)).await?;
     let remembered = find_memories(access, session, query, memory_budget(limit)).await?;
-    let FoundMemories { hits, unindexed } = remembered.unwrap_or_default();
+    let FoundMemories { hits, unindexed, warning } = remembered.unwrap_or_default();
     let elsewhere = hits.into_iter().filter(|hit| hit.record_of != Some(session));
     let elsewhere: Vec<String> = elsewhere.map(|hit| hit.line).collect();
     let mut sections = Vec::new();
@@ -145,7 +145,7 @@ async fn search_both(
             sections.push(format!("{heading}\n{}", lines.join("\n")));
         }
     }
-    Ok(ToolOutcome::ok(format_hits(&sections, NOT_IN_MEMORY, here.unindexed.max(unindexed))))
+    Ok(ToolOutcome::ok(format_hits(&sections, NOT_IN_MEMORY, here.unindexed.max(unindexed), warning)))
 }
 
 fn session_hits(limit: Option<usize>) -> usize {
@@ -156,12 +156,12 @@ fn memory_budget(limit: Option<usize>) -> RecallBudget {
     RecallBudget { entries: limit.unwrap_or(DEFAULT_MEMORY_HITS), tokens: MAX_MEMORY_TOKENS }
 }
 
-fn format_hits(lines: &[String], nothing: &str, unindexed: u64) -> String {
+fn format_hits(lines: &[String], nothing: &str, unindexed: u64, warning: Option<String>) -> String {
     let mut found = match lines {
         [] => nothing.to_owned(),
         lines => format!("{}\n{READ_HINT}", lines.join("\n")),
     };
-    if let Some(notice) = unindexed_notice(unindexed) {
+    for notice in unindexed_notice(unindexed).into_iter().chain(warning) {
         found.push_str(&format!("\n[{notice}]"));
     }
     found

@@ -16,16 +16,20 @@ use tokio::sync::watch;
 use super::{Runtime, RuntimeShared, preflight};
 use crate::client::question_index::QuestionIndex;
 use crate::config::Approval;
+use crate::hosted_search;
 use crate::housekeeping::activity::ActivityTracker;
 use crate::housekeeping::backoff::WorkerBackoff;
 use crate::housekeeping::idle::SchedulerHandle;
+use crate::journal_place::JournalPlace;
 use crate::memory::Memory;
 use crate::prompt::git_status::GitStatusProbe;
 use crate::prompt::prompt_text;
+use crate::schedules::runner::RunnerHandle;
 use crate::secrets::{hidden_variables, redactor_for};
 use crate::spend::{SpendLedger, SpendLimits};
 use crate::turn::fallback::ModelChain;
-use crate::web::web_tools;
+use crate::web::{network_guard, web_tools};
+use crate::work_folders::WorkFolders;
 use crate::worker::task_monitor::TaskMonitor;
 use crate::worker::toolset::FolderToolsCache;
 use crate::{Config, Error, Result};
@@ -133,8 +137,9 @@ impl RuntimeBuilder {
             config = config.with_work_dir(&work_dir);
         }
         let reads_on = if self.is_for_one_turn { ReadThread::Caller } else { ReadThread::Pool };
-        let opening =
-            if self.journal.is_some() { None } else { open_existing_journal(&config.home, reads_on) };
+        let place = JournalPlace::from_settings(&config.settings.journal)?;
+        let is_early = self.journal.is_none() && place.is_file();
+        let opening = if is_early { open_existing_journal(&config.home, reads_on) } else { None };
         let models = models_of(&config, self.transport)?;
         let model_chain = match self.model {
             Some(model) => ModelChain::single(model),
@@ -152,17 +157,28 @@ impl RuntimeBuilder {
         let journal: Arc<dyn Journal> = match (self.journal, opening) {
             (Some(journal), _) => journal,
             (None, Some(opening)) => Arc::new(opening.await?),
+            (None, None) if !place.is_file() => place.open(&home).await?,
             (None, None) => Arc::new(SqliteJournal::open_with(&home, journal_options(reads_on)).await?),
         };
+        WorkFolders::ensure(&*journal, home.folder()).await?;
         let launcher = launcher(&config, home.folder())?;
         let tasks = Tasks::at(&home.folder().join("tasks"), launcher.clone())?;
-        let mcp = McpServers::new(home.folder(), launcher, config.settings.mcp.clone());
+        let (guard, settings) = (network_guard(&config)?, config.settings.mcp.clone());
+        let mcp = McpServers::new(home.folder(), launcher, settings, guard, redactor.clone());
         let approvals = approvals(&config)?;
-        let web_tools = web_tools(&config)?;
+        let mut web_tools = web_tools(&config)?;
+        let searches = hosted_search::is_wanted(&config, &*model_chain.primary());
         let idle = SchedulerHandle::new(Duration::from_secs(config.settings.memory.check_interval_s));
         let config = Config { home: home.folder().to_owned(), ..config };
-        let spend = SpendLedger::open(journal.clone(), SpendLimits::new(&config.settings.limits));
+        let limits = SpendLimits::new(&config.settings.limits);
+        let limits = limits.with_tree_limit(config.settings.agents.cost_per_tree);
+        let spend = SpendLedger::open(journal.clone(), limits);
         let inner = Arc::new_cyclic(|inner| RuntimeShared {
+            this: inner.clone(),
+            web_tools: {
+                web_tools.extend(searches.then(|| hosted_search::tool(inner)));
+                web_tools
+            },
             memory: Memory::new(&config, &journal, inner),
             config,
             instructions,
@@ -179,11 +195,11 @@ impl RuntimeBuilder {
             mcp,
             task_monitor: TaskMonitor::default(),
             approvals,
-            web_tools,
             folder_tools: FolderToolsCache::default(),
             worker_backoff: WorkerBackoff::default(),
             activity: ActivityTracker::default(),
             idle,
+            schedules: RunnerHandle::default(),
             spend,
             all_sessions_hub: Arc::default(),
             questions: QuestionIndex::default(),

@@ -9,16 +9,16 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use longhaul_journal::{Lease, Result as JournalResult, SessionEntry};
-use longhaul_protocol::{Seq, SessionId, StreamName, TaskId};
+use longhaul_protocol::{Seq, SessionId, StreamName};
 use tokio::time::Instant;
 
 use crate::Result;
 use crate::client::overview::read_at_rest;
+use crate::housekeeping::activity::ClockReading;
 use crate::housekeeping::backoff::Backoff;
 use crate::replay::load;
 use crate::runtime::RuntimeShared;
-use crate::session::tasks::TaskState;
-use crate::worker::task_monitor;
+use crate::worker::task_monitor::{self, TaskRef};
 
 /// The shortest time between two scans of all sessions.
 const SCAN_INTERVAL: Duration = Duration::from_secs(1);
@@ -34,7 +34,7 @@ struct ScanResult {
     heads: HashMap<SessionId, (Seq, Seq)>,
     /// Sessions that had work to do, but another process holds them or they failed.
     unfinished: HashSet<SessionId>,
-    running_tasks: HashMap<SessionId, Vec<TaskId>>,
+    running_tasks: HashMap<SessionId, Vec<TaskRef>>,
     /// The keys of sessions that can't be read, with the reason. The empty key means the list of sessions itself.
     unreadable: BTreeMap<String, String>,
 }
@@ -50,6 +50,8 @@ pub(crate) async fn run(runtime: Arc<RuntimeShared>) {
         // Not cancelled by the suspension: a lease that was acquired and then dropped would block other processes
         // until it expires.
         lease = renew_or_acquire_lease(&runtime, lease).await;
+        let schedules_head = runtime.journal.head(&StreamName::schedules()).await.map_or(0, |head| head.seq);
+        runtime.schedules.host_scanned(lease.is_some(), ClockReading::now(), schedules_head);
         let scan = async {
             match scan_sessions(&runtime, &last).await {
                 Ok(found) => found,
@@ -157,7 +159,7 @@ async fn scan_sessions(runtime: &Arc<RuntimeShared>, last: &ScanResult) -> Journ
 struct SessionWork {
     /// A turn is open, or the inbox has something new.
     is_due: bool,
-    running_tasks: Vec<TaskId>,
+    running_tasks: Vec<TaskRef>,
 }
 
 async fn find_work(runtime: &RuntimeShared, entry: &SessionEntry) -> Result<SessionWork> {
@@ -172,7 +174,8 @@ async fn find_work(runtime: &RuntimeShared, entry: &SessionEntry) -> Result<Sess
     }
     let state = load(&*runtime.journal, &entry.key, entry.id).await?;
     let is_due = crate::session::Work::of(&state, entry.inbox_head, runtime.wake()).is_due();
-    Ok(SessionWork { is_due, running_tasks: state.tasks.running().map(TaskState::id).collect() })
+    let running_tasks = state.tasks.running().map(|task| TaskRef::from(&task.started)).collect();
+    Ok(SessionWork { is_due, running_tasks })
 }
 
 /// Wakes a session that is not in memory, after a wake signal for it.

@@ -4,6 +4,7 @@ mod builder;
 pub(crate) mod host;
 mod preflight;
 pub(crate) mod slot;
+mod wake_signals;
 
 use std::borrow::Cow;
 use std::collections::HashMap;
@@ -13,17 +14,16 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::Duration;
 
-use longhaul_journal::{Holder, Journal, SessionEntry, WakeSignal};
+use longhaul_journal::{Holder, Journal, SessionEntry};
 use longhaul_keeper::Tasks;
-use longhaul_mcp::{McpServers, ServerStatus};
-use longhaul_model::{Capabilities, Model, Models};
+use longhaul_mcp::McpServers;
+use longhaul_model::{Capabilities, EmbeddingModel, Model, Models};
 use longhaul_protocol::{ClientRequest, Event, EventKind, SessionId, StreamName};
 use longhaul_tools::{ApprovalPolicy, Redact, Tool};
 use tokio::sync::watch;
 use tokio::task::{JoinHandle, JoinSet};
 
 use crate::client::context_report::{ContextReport, PromptOverhead};
-use crate::client::follow::serve_followers;
 use crate::client::local::LocalSession;
 use crate::client::question_index::{QuestionIndex, SessionQuestion};
 use crate::client::session::Session;
@@ -37,11 +37,13 @@ use crate::housekeeping::{cleanup, scheduler};
 use crate::memory::Memory;
 use crate::prompt::git_status::GitStatusProbe;
 use crate::runtime::slot::SessionSlot;
+use crate::schedules::Schedules;
+use crate::schedules::runner::{self, RunnerHandle};
 use crate::secrets::key_variables;
 use crate::session::state::State;
 use crate::spend::SpendLedger;
 use crate::tasks::TaskRegistry;
-use crate::turn::fallback::{ModelChain, open_model};
+use crate::turn::fallback::{ModelChain, model_spec, open_model};
 use crate::worker::WorkerStop;
 use crate::worker::task_monitor::TaskMonitor;
 use crate::worker::toolset::{FolderToolsCache, Toolset};
@@ -62,6 +64,8 @@ pub struct Runtime(pub(crate) Arc<RuntimeShared>);
 
 /// The state that all handles and tasks of a runtime share.
 pub(crate) struct RuntimeShared {
+    /// This runtime, for tools that start sessions.
+    pub(crate) this: Weak<RuntimeShared>,
     pub(crate) config: Config,
     pub(crate) instructions: String,
     /// The text that the system prompt begins with.
@@ -91,6 +95,8 @@ pub(crate) struct RuntimeShared {
     pub(crate) worker_backoff: WorkerBackoff,
     pub(crate) activity: ActivityTracker,
     pub(crate) idle: SchedulerHandle,
+    /// Wakes the runner of the schedules.
+    pub(crate) schedules: RunnerHandle,
     pub(crate) spend: SpendLedger,
     pub(crate) memory: Memory,
     /// Watchers of all sessions.
@@ -177,11 +183,15 @@ impl Runtime {
         is_removed
     }
 
-    /// Hosts the home: resumes open turns, processes the inboxes of sessions that no process holds, and starts the
-    /// idle jobs. Calling it again does nothing.
+    /// Hosts the home: resumes open turns, processes the inboxes of sessions that no process holds, runs the schedules, and
+    /// starts the idle jobs. Calling it again does nothing.
     pub async fn start(&self) -> Result<()> {
-        if !self.0.hosting.swap(true, Ordering::SeqCst) && !self.0.spawn(host::run(self.0.clone())) {
-            return Err(Error::Suspended);
+        if !self.0.hosting.swap(true, Ordering::SeqCst) {
+            let is_started =
+                self.0.spawn(host::run(self.0.clone())) && self.0.spawn(runner::run(self.0.clone()));
+            if !is_started {
+                return Err(Error::Suspended);
+            }
         }
         self.start_idle().await
     }
@@ -259,9 +269,9 @@ impl Runtime {
         (model.name().to_owned(), model.capabilities().await)
     }
 
-    /// Checks that there is a model with this name, as [`Session::use_model`] needs it.
+    /// Checks that there is a model with this name.
     pub fn check_model(&self, name: &str) -> Result<()> {
-        ModelChain::named(&self.0.models, &self.0.config, name).map(drop)
+        self.0.check_model(name)
     }
 
     /// Goes on with the model that a session's records say was chosen for it, as its worker does when it starts.
@@ -313,15 +323,15 @@ impl Runtime {
         self.0.questions.list(&*self.0.journal).await
     }
 
-    /// The MCP servers of the sessions in the runtime's work folder, with their states in this process.
-    pub fn mcp_servers(&self) -> Vec<ServerStatus> {
-        let work_dir = self.0.config.work_dir.clone();
-        self.0.folder_tools.get_or_create(&self.0, Some(&work_dir)).servers().statuses(None)
-    }
-
     /// Whether this runtime hosts the home, or waits to do so until another process has ended.
     pub fn is_hosting(&self) -> bool {
         self.0.is_hosting()
+    }
+
+    /// The schedules of the home. They run while this runtime, or another one, hosts it.
+    pub fn schedules(&self) -> Schedules {
+        let config = &self.0.config.settings.schedule;
+        Schedules::new(self.0.journal.clone(), self.0.redactor.clone(), config)
     }
 
     /// The tasks of all sessions.
@@ -375,43 +385,6 @@ impl RuntimeShared {
     /// Which task ends start a turn.
     pub(crate) fn wake(&self) -> crate::config::Wake {
         self.config.settings.exec.wake
-    }
-
-    /// Passes wake signals on to their sessions, and serves followers in other processes.
-    async fn listen(self: &Arc<Self>) -> Result<()> {
-        let mut signals = self.journal.wake_signals().await?;
-        let inner = Arc::downgrade(self);
-        let listening = tokio::spawn(async move {
-            loop {
-                let signal = signals.next().await;
-                let Some(inner) = inner.upgrade() else { return };
-                match signal {
-                    WakeSignal::Stream(stream) => inner.wake_session(stream.session_id()),
-                    WakeSignal::Lagged => inner.wake_all(),
-                    WakeSignal::Closed => return,
-                }
-            }
-        });
-        let telling = tokio::spawn(serve_followers(self.journal.subscribers().await?, Arc::downgrade(self)));
-        *lock(&self.listening) = [listening, telling].into();
-        Ok(())
-    }
-
-    fn wake_session(self: &Arc<Self>, id: Option<SessionId>) {
-        let Some(id) = id else { return };
-        match self.session_in_memory(id) {
-            Some(slot) => slot.wake(self),
-            None if self.hosting.load(Ordering::SeqCst) => {
-                self.spawn(host::wake_stored_session(self.clone(), id));
-            }
-            None => {}
-        }
-    }
-
-    fn wake_all(self: &Arc<Self>) {
-        for slot in self.all_sessions() {
-            slot.wake(self);
-        }
     }
 
     pub(crate) fn all_sessions(&self) -> Vec<Arc<SessionSlot>> {
@@ -486,6 +459,11 @@ impl RuntimeShared {
         Ok(())
     }
 
+    /// Checks that there is a model with this name.
+    pub(crate) fn check_model(&self, name: &str) -> Result<()> {
+        ModelChain::named(&self.models, &self.config, name).map(drop)
+    }
+
     /// Hides the keys of a model's provider from commands, from the next turn of each session on.
     fn hide_keys_of(&self, model: &str) {
         let mut hidden = lock(&self.hidden);
@@ -515,7 +493,8 @@ impl RuntimeShared {
     /// Goes on with the model that was chosen for a session before this runtime began. One that can't be opened any more is not called:
     /// the configured model answers.
     pub(crate) fn restore_session_model(&self, key: &str, state: &State) {
-        if let Some(name) = self.config.chosen_model(state)
+        let of_subagent = state.parent().and_then(|parent| parent.model.as_deref());
+        if let Some(name) = self.config.chosen_model(state).or(of_subagent)
             && !lock(&self.session_models).contains_key(key)
             && name != self.model_chain().primary().name()
         {
@@ -549,6 +528,13 @@ impl RuntimeShared {
             opened.inspect_err(|error| self.warn("", "memory_model", &format!("{text}: {error}"))).ok()
         });
         own.clone().unwrap_or_else(|| self.model_chain_of(key).primary())
+    }
+
+    /// The embedding model that the config names, if it names one.
+    pub(crate) fn embedding_model(&self) -> Option<Result<EmbeddingModel>> {
+        let name = self.config.settings.memory.embedding_model.as_deref()?;
+        let spec = model_spec(&self.models, &self.config, name);
+        Some(self.models.open_embedding(&spec).map_err(Error::from))
     }
 
     /// Why the sandbox can't be enforced, if it can't.

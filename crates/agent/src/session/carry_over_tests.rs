@@ -8,7 +8,7 @@ use longhaul_context::{WrittenSummary, normalise};
 use longhaul_protocol::{
     Answered, ApprovalGrant, At, AttemptEnded, AttemptId, AttemptStarted, BlobRef, Block, CallId, Checkpoint,
     CompactFailed, CompactStart, Effect, EpochReason, EpochStarted, FileSeen, FileWrite, Hash, Image,
-    Imported, InputId, InputTaken, Item, JoinMode, ModeChanged, ModelChanged, Note, Order, OrderId,
+    Imported, Input, InputId, InputTaken, Item, JoinMode, ModeChanged, ModelChanged, Note, Order, OrderId,
     OrderKind, OrderTaken, Outcome, PermissionMode, Question, QuestionId, QuestionKind, Record, Role,
     SessionCreated, SessionId, SessionPermission, SessionRecord, StepStarted, Stubbed, Summary, TaskEnded,
     TaskId, TaskNews, TaskStarted, TaskStatus, Todo, TodoStatus, ToolFinished, ToolStarted, TurnEnded,
@@ -116,7 +116,8 @@ impl Scribe {
     fn new() -> Self {
         let mut scribe = Self { records: vec![], state: State::default(), ids: 1_000 };
         let (id, work_dir) = (SessionId::from_bits(1), Some("/work".to_owned()));
-        let created = SessionCreated { id, key: "a".into(), work_dir, origin: None, version: "1".into() };
+        let created =
+            SessionCreated { id, key: "a".into(), work_dir, origin: None, version: "1".into(), parent: None };
         let blob = BlobRef::to(b"x", "text/plain");
         scribe.write(&SessionRecord::SessionCreated(created));
         let epoch = EpochStarted::new(1, EpochReason::Created, blob.clone(), blob);
@@ -217,6 +218,7 @@ impl Scribe {
             writes: vec![],
             kept_in: None,
             remote_task: None,
+            child: None,
         };
         self.write(&SessionRecord::ToolStarted(started));
         let news = self.a_task(|_| true).map(|task_id| TaskNews { task_id, printed: 9, ended: false });
@@ -264,7 +266,7 @@ impl Scribe {
                 let (id, inbox_through) = (InputId::from_bits(self.id()), self.state.inbox_through + 1);
                 let images = vec![Image { data: BlobRef::to(b"picture", "image/png") }];
                 let text = format!("input {id}");
-                let input = InputTaken { id, inbox_through, text, images, mode: *mode, client: None };
+                let input = InputTaken::of(Input { images, ..Input::new(id, text, *mode) }, inbox_through);
                 self.write(&SessionRecord::InputTaken(input));
             }
             Happens::Cancel => self.order(OrderKind::Cancel),
@@ -289,7 +291,7 @@ impl Scribe {
                 let task_id = TaskId::from(CallId::from_bits(self.id()));
                 let (command, description) = ("make".to_owned(), "the build".to_owned());
                 let (target, started_at) = ("local".to_owned(), Some(At(5)));
-                let task = TaskStarted { task_id, command, description, target, started_at };
+                let task = TaskStarted { task_id, command, description, target, started_at, session: None };
                 self.write(&SessionRecord::TaskStarted(task));
             }
             Happens::EndTask(status) => {
@@ -303,6 +305,7 @@ impl Scribe {
                     tail: "built".into(),
                     message: None,
                     unasked: false,
+                    session: None,
                 }));
             }
             Happens::Tell => self.state.tasks.announcements().into_iter().for_each(|fact| self.write(&fact)),

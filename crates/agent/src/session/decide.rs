@@ -5,7 +5,9 @@
 //! pure core needs nothing else for crash recovery.
 
 use longhaul_model::FailureClass;
-use longhaul_protocol::{CallId, Hash, Limit, Outcome, QuestionId, QuestionKind, current_tool_name};
+use longhaul_protocol::{
+    CallId, Hash, Limit, Outcome, Question, QuestionId, QuestionKind, current_tool_name,
+};
 
 use crate::compaction::plan::{
     CompactionChoice, CompactionTrigger, ContextLimits, SizeCheck, choose_compaction,
@@ -25,8 +27,8 @@ pub struct Policy {
     pub system: Hash,
     /// The hash of the schemas of the current tools.
     pub tools: Hash,
-    /// Tools without side effects, which may run in parallel.
-    pub read_only_tools: Vec<String>,
+    /// Tools whose calls may run in parallel: those without side effects, and the one that starts subagents.
+    pub parallel_tools: Vec<String>,
     /// Limits of a turn.
     pub limits: TurnLimits,
     /// Limits of the context.
@@ -276,7 +278,9 @@ fn check_turn_budget(state: &State, turn: &Turn, policy: &Policy) -> Option<Acti
     if !turn.budget_refused.is_empty() {
         return Some(ending(LimitReached::refused(&turn.budget_refused)));
     }
-    if let Some(question) = state.questions.iter().find(|question| question.kind == QuestionKind::Budget) {
+    let is_own_budget =
+        |question: &&Question| question.kind == QuestionKind::Budget && question.child.is_none();
+    if let Some(question) = state.questions.iter().find(is_own_budget) {
         return Some(Action::AwaitAnswer(question.id));
     }
     match &policy.limits.budget {
@@ -286,16 +290,16 @@ fn check_turn_budget(state: &State, turn: &Turn, policy: &Policy) -> Option<Acti
     }
 }
 
-/// The next calls to run: read-only calls in parallel, up to the first call with side effects. The others run one by
-/// one, in order.
+/// The next calls to run: calls that may run in parallel, up to the first one that may not. The others run one by one, in
+/// order.
 fn next_calls(calls: &[CallState], policy: &Policy) -> Vec<CallId> {
     let mut waiting = calls.iter().filter(|call| call.result.is_none());
-    let reads =
-        |call: &&CallState| policy.read_only_tools.iter().any(|name| name == current_tool_name(&call.name));
+    let is_parallel =
+        |call: &&CallState| policy.parallel_tools.iter().any(|name| name == current_tool_name(&call.name));
     let Some(first) = waiting.next() else { return vec![] };
     let mut next = vec![first.id];
-    if reads(&first) {
-        next.extend(waiting.take_while(reads).map(|call| call.id));
+    if is_parallel(&first) {
+        next.extend(waiting.take_while(is_parallel).map(|call| call.id));
     }
     next
 }

@@ -2,8 +2,8 @@
 
 use longhaul_protocol::{
     At, AttemptEnded, AttemptId, AttemptStarted, BlobRef, Block, Body, CallId, Effect, EpochReason,
-    EpochStarted, Hash, InputId, InputTaken, Item, JoinMode, Order, OrderId, OrderKind, OrderTaken, Record,
-    Role, SessionId, SessionRecord, StepStarted, StreamName, ToolFinished, ToolStarted, TurnStarted,
+    EpochStarted, Hash, Input, InputId, InputTaken, Item, JoinMode, Order, OrderId, OrderKind, OrderTaken,
+    Record, Role, SessionId, SessionRecord, StepStarted, StreamName, ToolFinished, ToolStarted, TurnStarted,
 };
 
 use crate::config::Wake;
@@ -51,7 +51,7 @@ pub(crate) fn policy() -> Policy {
         system: hash,
         tools: hash,
         limits,
-        read_only_tools: reads,
+        parallel_tools: reads,
         context: crate::compaction::plan::ContextLimits::default(),
         is_out_of_time: false,
         forced_end: None,
@@ -63,7 +63,7 @@ pub(crate) fn policy() -> Policy {
 
 pub(crate) fn input(mode: JoinMode) -> SessionRecord {
     let (id, text) = (InputId::from_bits(1), "hello".to_owned());
-    SessionRecord::InputTaken(InputTaken { id, inbox_through: 1, text, images: vec![], mode, client: None })
+    SessionRecord::InputTaken(InputTaken::of(Input::new(id, text, mode), 1))
 }
 
 pub(crate) fn cancel() -> SessionRecord {
@@ -134,6 +134,7 @@ pub(crate) fn starts(number: u128, name: &str, effect: Effect) -> SessionRecord 
         writes: vec![],
         kept_in: None,
         remote_task: None,
+        child: None,
     })
 }
 

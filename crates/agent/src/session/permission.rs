@@ -10,7 +10,9 @@
 //!
 //! Never: a call that runs in a mode that refuses it; a plan that is carried out twice; a grant that is wider than its question.
 
-use longhaul_protocol::{Answer, Answered, ModeChanged, Note, PermissionMode, Question, QuestionKind};
+use longhaul_protocol::{
+    Answer, Answered, AnsweredBy, ModeChanged, Note, PermissionMode, Question, QuestionKind,
+};
 
 use crate::session::state::State;
 
@@ -33,7 +35,9 @@ pub(crate) fn fold_mode(state: &mut State, changed: ModeChanged) {
 
 /// Folds an answer: what the user always allows from now on.
 pub(crate) fn fold_grant(state: &mut State, question: &Question, answered: &Answered) {
-    let is_lasting = matches!(Answer::parse(&answered.answer), Answer::Always | Answer::Project);
+    // P8: another agent can say yes to one call, not to those that come.
+    let is_lasting = matches!(Answer::parse(&answered.answer), Answer::Always | Answer::Project)
+        && answered.by != Some(AnsweredBy::Agent);
     let Some(grant) = question.grant.as_ref().filter(|_| is_lasting) else { return };
     if !state.permission.grants.contains(grant) {
         state.permission.grants.push(grant.clone());

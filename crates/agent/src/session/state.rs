@@ -6,9 +6,9 @@ use std::sync::Arc;
 use longhaul_context::{TokenCalibration, estimate_bytes, estimate_items};
 use longhaul_protocol::{
     ActiveSkill, AddedContext, Answer, ApprovalGrant, At, AttemptId, BlobRef, Block, CallId, Cause,
-    DecodeError, Effect, Environment, Hash, Item, JoinMode, Outcome, PendingInput, Pin, Place, Question,
-    QuestionId, QuestionKind, Record, Role, Seq, SessionPermission, Summary, TaskId, Todo, ToolFinished,
-    ToolStarted,
+    DecodeError, Effect, Environment, Hash, Item, JoinMode, Outcome, ParentLink, PendingInput, Pin, Place,
+    Question, QuestionId, QuestionKind, Record, Role, Sender, Seq, SessionPermission, Summary, TaskId, Todo,
+    ToolFinished, ToolStarted,
 };
 
 use crate::compaction::plan::Compaction;
@@ -145,6 +145,8 @@ pub struct SessionCreation {
     pub at: At,
     /// The work folder.
     pub work_dir: Option<String>,
+    /// The session that started it as a subagent.
+    pub parent: Option<Arc<ParentLink>>,
 }
 
 /// The epoch that a context belongs to.
@@ -189,6 +191,8 @@ pub struct Turn {
     pub cost_nano: u64,
     /// Why it calls models.
     pub cause: Cause,
+    /// The most that it may cost beside the configured limits, in billionths of a US dollar.
+    pub max_cost_nano: Option<u64>,
     /// Soft limits that the user has agreed to pass.
     pub budget_consents: Vec<String>,
     /// Soft limits that the user does not want to pass.
@@ -287,12 +291,40 @@ impl State {
         matches!(self.last_outcome, Some(Outcome::Failed | Outcome::Limit))
     }
 
-    /// Why the next turn calls models: its first request is a person's, or the end of a task.
+    /// Why the next turn calls models: for a person if one has asked for anything in it, else for the first that sent an input. If
+    /// nobody did, the end of a task begins it.
     pub fn next_turn_cause(&self) -> Cause {
-        match self.pending_inputs.is_empty() && self.turn_request.is_none() {
-            true => Cause::Task,
-            false => Cause::Turn,
+        if self.turn_request.is_some() {
+            return Cause::Turn;
         }
+        let mut causes = self.pending_inputs.iter().map(|input| input.sender.cause());
+        let first = causes.next().unwrap_or(Cause::Task);
+        if causes.any(|cause| cause == Cause::Turn) { Cause::Turn } else { first }
+    }
+
+    /// The most that the next turn may cost: what its schedule allows, if a schedule begins it.
+    pub fn next_turn_max_cost_nano(&self) -> Option<u64> {
+        let of_schedule = |sender: &Sender| match sender {
+            Sender::Schedule { max_cost_nano, .. } => *max_cost_nano,
+            _ => None,
+        };
+        let is_by_schedule = self.next_turn_cause() == Cause::Schedule;
+        self.pending_inputs
+            .iter()
+            .filter(|_| is_by_schedule)
+            .filter_map(|input| of_schedule(&input.sender))
+            .min()
+    }
+
+    /// Whether an interrupting input of this sender cancels the open turn. A schedule cancels no turn that a person has a part in.
+    pub fn may_interrupt(&self, sender: &Sender) -> bool {
+        let is_of_schedule = matches!(sender, Sender::Schedule { .. });
+        self.turn.as_ref().is_some_and(|turn| !is_of_schedule || turn.cause == Cause::Schedule)
+    }
+
+    /// The session that started this one as its subagent.
+    pub fn parent(&self) -> Option<&Arc<ParentLink>> {
+        self.created.as_ref()?.parent.as_ref()
     }
 
     /// Folds one record into the state. The caller passes the records in order.

@@ -2,8 +2,8 @@
 
 use longhaul_context::{running_tasks_note, task_notification};
 use longhaul_protocol::{
-    CarriedTask, EndedTask, Note, Notification, SessionRecord, TaskEnded, TaskId, TaskNews, TaskStall,
-    TaskStarted, TaskStatus,
+    CallId, CarriedTask, EndedTask, Note, Notification, SessionRecord, TaskEnded, TaskId, TaskNews,
+    TaskStall, TaskStarted, TaskStatus,
 };
 use longhaul_tools::SessionTask;
 
@@ -147,6 +147,7 @@ impl SessionTasks {
         self.list.iter().map(move |task| SessionTask {
             started: task.started.clone(),
             ended: task.ended.clone(),
+            subagent: None,
             told: task.known_to_model,
             is_waiting: task.stall.as_ref().is_some_and(|stall| {
                 task.is_running() && printed(task.id()).is_none_or(|printed| printed == stall.printed_bytes)
@@ -237,6 +238,7 @@ impl SessionTasks {
                 tail: String::new(),
                 message: Some(message.to_owned()),
                 unasked: false,
+                session: None,
             });
             task.end_notice = EndNotice::NotNeeded;
         }
@@ -265,9 +267,13 @@ impl SessionTasks {
         waiting.into_iter().for_each(|stall| stall.is_announced = true);
     }
 
-    pub(crate) fn record_knowledge(&mut self, news: TaskNews) {
+    /// Records what the model knows of a task through the result of a call. The call that started a subagent tells its end.
+    pub(crate) fn record_news(&mut self, call: CallId, news: TaskNews) {
         if let Some(task) = self.get_mut(news.task_id) {
             task.known_to_model = Some(news);
+            if news.ended && news.task_id == TaskId::from(call) {
+                task.end_notice = EndNotice::NotNeeded;
+            }
         }
     }
 

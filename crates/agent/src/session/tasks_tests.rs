@@ -13,6 +13,7 @@ fn task(number: u128) -> TaskStarted {
         description: format!("build {number}"),
         target: "local".to_owned(),
         started_at: None,
+        session: None,
     }
 }
 
@@ -26,6 +27,7 @@ fn end(number: u128, status: TaskStatus) -> TaskEnded {
         tail: String::new(),
         message: None,
         unasked: false,
+        session: None,
     }
 }
 

@@ -35,7 +35,8 @@ impl Work {
                 || !state.pending_inputs.is_empty()
                 || state.turn_request.is_some(),
             compaction: state.compaction.open_reason.is_some() || state.compaction.requested.is_some(),
-            task_end: state.tasks.should_wake(wake),
+            // A subagent has given its result. Its tasks end with it.
+            task_end: state.parent().is_none() && state.tasks.should_wake(wake),
             unannounced: state.tasks.unannounced_ends().next().is_some(),
             running_task: state.tasks.running().next().is_some(),
             question: state.questions.iter().any(|question| question.kind != QuestionKind::Plan),

@@ -12,7 +12,14 @@ fn task() -> SessionRecord {
     let task_id = TaskId::from(CallId::from_bits(50));
     let (command, description) = ("make".to_owned(), "the build".to_owned());
     let (target, started_at) = ("local".to_owned(), Some(At(5)));
-    SessionRecord::TaskStarted(TaskStarted { task_id, command, description, target, started_at })
+    SessionRecord::TaskStarted(TaskStarted {
+        task_id,
+        command,
+        description,
+        target,
+        started_at,
+        session: None,
+    })
 }
 
 fn task_ends(status: TaskStatus) -> SessionRecord {
@@ -25,6 +32,7 @@ fn task_ends(status: TaskStatus) -> SessionRecord {
         tail: String::new(),
         message: None,
         unasked: false,
+        session: None,
     })
 }
 

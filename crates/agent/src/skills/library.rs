@@ -4,8 +4,8 @@
 //! git repository, then of the user's home folder, then in `skills` of Longhaul's home, then in `skills.paths`. Of two
 //! with one name the first that can be used is used.
 //!
-//! A skill that the project brought along, or that lies in the work folder and so can be changed by the agent, is used
-//! only if the user trusts exactly this content of its folder.
+//! A skill that the project brought along, or that lies where a session of this home may write, is used only if the user
+//! trusts exactly this content of its folder. What `scope.deny` names is not read.
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
@@ -13,8 +13,8 @@ use std::path::{Path, PathBuf};
 use longhaul_config::{TrustList, TrustState};
 use longhaul_protocol::{Hash, PrintablePath};
 use longhaul_skills::{
-    DOCUMENT, SkillDocument, SkillError, SkillFolder, SkillPlace, SkillRoot, SkillSource, find_skill_folders,
-    parse_document_bytes,
+    DOCUMENT, Discovery, SkillDocument, SkillError, SkillFolder, SkillPlace, SkillRoot, SkillSource,
+    find_skill_folders, parse_document_bytes,
 };
 use longhaul_tools::{Permission, git_root};
 use schemars::JsonSchema;
@@ -22,6 +22,7 @@ use serde::Serialize;
 
 use crate::Config;
 use crate::config::load_trust_list;
+use crate::work_folders::WorkFolders;
 
 /// Where a folder has skills, the preferred one first.
 const FOLDERS: [&str; 2] = [".agents/skills", ".claude/skills"];
@@ -35,9 +36,9 @@ pub enum SkillState {
     Ready,
     /// Another skill with this name comes first.
     Shadowed,
-    /// It is the project's, and the user has not looked at it.
+    /// It needs the user's trust, and the user has not looked at it.
     Untrusted,
-    /// It is the project's, and has changed since the user trusted it.
+    /// It has changed since the user trusted it.
     Changed,
     /// It can't be used as it is.
     Malformed,
@@ -149,7 +150,7 @@ pub struct SkillLibrary {
 /// Finds the skills for sessions in this folder.
 pub fn find_skills(config: &Config, work_dir: &Path) -> SkillLibrary {
     let sources = SkillSources::new(config, work_dir);
-    let discovery = find_skill_folders(&sources.roots);
+    let discovery = sources.discover();
     let mut library = SkillLibrary { skills: vec![], notes: discovery.notes };
     let trust_list = load_trust_list(&config.home).unwrap_or_else(|error| {
         library.notes.push(format!("no skill of the project is used: {error}"));
@@ -222,7 +223,7 @@ pub(crate) fn read_skill(
     file: Option<&str>,
 ) -> Result<SkillContent, String> {
     let sources = SkillSources::new(config, work_dir);
-    let places = find_skill_folders(&sources.roots).places;
+    let places = sources.discover().places;
     let trust_list = load_trust_list(&config.home).map_err(|error| error.to_string())?;
     let mut refusal = None;
     for place in places.into_iter().filter(|place| place.name == name) {
@@ -235,10 +236,16 @@ pub(crate) fn read_skill(
     Err(refusal.map_or_else(missing, |reason| format!("the skill {name:?} can't be used: {reason}")))
 }
 
-/// The folders that skills are looked for in, and which of them the agent can write.
+/// The folders that skills are looked for in, and which of them sessions can write.
 struct SkillSources {
     roots: Vec<SkillRoot>,
-    work_dir: PathBuf,
+    /// Longhaul's home, which no session writes.
+    home: PathBuf,
+    /// Where sessions have worked, and where this session may write.
+    work_folders: WorkFolders,
+    writable: Vec<PathBuf>,
+    /// What the user lets no session read.
+    denied: Vec<PathBuf>,
 }
 
 impl SkillSources {
@@ -275,13 +282,32 @@ impl SkillSources {
             })
             .map(|(path, _)| path)
             .collect();
-        roots.retain(|root| !denied.iter().any(|denied| root.path.starts_with(denied)));
-        Self { roots, work_dir }
+        let is_write = |(_, permission): &(&Path, Permission)| *permission == Permission::Write;
+        let writable = scope.allowed().filter(is_write).map(|(path, _)| path.to_owned());
+        let writable = writable.chain([work_dir.clone()]).collect();
+        Self { roots, work_folders: WorkFolders::load(&config.home), home: own_home, writable, denied }
+    }
+
+    /// Looks for skills, but not in what the user denies.
+    fn discover(&self) -> Discovery {
+        let roots: Vec<SkillRoot> =
+            self.roots.iter().filter(|root| !self.is_denied(&root.path)).cloned().collect();
+        let mut discovery = find_skill_folders(&roots);
+        discovery.places.retain(|place| !self.is_denied(&place.folder.join(DOCUMENT)));
+        discovery
+    }
+
+    fn is_denied(&self, path: &Path) -> bool {
+        self.denied.iter().any(|denied| path.starts_with(denied))
     }
 
     /// Whether the user has to trust a skill before it is used.
     fn needs_trust(&self, place: &SkillPlace) -> bool {
-        place.source == SkillSource::Project || place.folder.starts_with(&self.work_dir)
+        let is_writable = || {
+            self.work_folders.contain(&place.folder)
+                || self.writable.iter().any(|writable| place.folder.starts_with(writable))
+        };
+        place.source == SkillSource::Project || (!place.folder.starts_with(&self.home) && is_writable())
     }
 
     /// Reads what is needed to tell whether a skill can be used.
@@ -311,6 +337,9 @@ impl SkillSources {
         if let Some(problem) = &place.problem {
             return Err(malformed(problem.clone()));
         }
+        if let Some(file) = file.filter(|file| self.is_denied(&place.folder.join(file))) {
+            return Err((SkillState::Malformed, format!("scope.deny keeps its file {file} out of reach")));
+        }
         let (mut document, mut wanted) = (Vec::new(), None);
         let read = SkillFolder::read_with(&place.folder, |found, bytes| {
             if found.path == DOCUMENT {
@@ -323,15 +352,21 @@ impl SkillSources {
         .map_err(malformed)?;
         let document = parse_document_bytes(&document, &place.folder).map_err(malformed)?;
         if self.needs_trust(place) {
-            check_trust(&place.folder, read.hash, trust_list)?;
+            check_trust(place, read.hash, trust_list)?;
         }
         Ok(SkillContent { document, folder: place.folder.clone(), read, file: wanted })
     }
 }
 
-fn check_trust(folder: &Path, hash: Hash, trust_list: &TrustList) -> Result<(), (SkillState, String)> {
-    let name = folder.file_name().unwrap_or_default().to_string_lossy();
-    match trust_list.state(folder, hash) {
+fn check_trust(place: &SkillPlace, hash: Hash, trust_list: &TrustList) -> Result<(), (SkillState, String)> {
+    let name = place.folder.file_name().unwrap_or_default().to_string_lossy();
+    let why = match place.source {
+        SkillSource::Project => "the project brought it along",
+        SkillSource::User | SkillSource::Home | SkillSource::Config => {
+            "sessions have worked where it lies and may have changed it,"
+        }
+    };
+    match trust_list.state(&place.folder, hash) {
         TrustState::Trusted => Ok(()),
         TrustState::Changed => Err((
             SkillState::Changed,
@@ -339,13 +374,13 @@ fn check_trust(folder: &Path, hash: Hash, trust_list: &TrustList) -> Result<(), 
         )),
         TrustState::Unknown => Err((
             SkillState::Untrusted,
-            format!(
-                "the project brought it along and it is not trusted; `longhaul skills trust {name}` shows it"
-            ),
+            format!("{why} and it is not trusted; `longhaul skills trust {name}` shows it"),
         )),
     }
 }
 
-#[cfg(test)]
-#[path = "library_tests.rs"]
-mod tests;
+/// The folders in which the project of a work folder may have skills.
+pub(super) fn project_skill_roots(config: &Config) -> Vec<PathBuf> {
+    let roots = SkillSources::new(config, &config.work_dir).roots.into_iter();
+    roots.filter(|root| root.source == SkillSource::Project).map(|root| root.path).collect()
+}

@@ -3,7 +3,7 @@
 //! | module | what it holds |
 //! | --- | --- |
 //! | `library` | the skills that a work folder has, and whether each can be used |
-//! | `review` | the trust in a project's skills: what the user looks at, and what is recorded |
+//! | `review` | the trust in skills: what the user looks at, and what is recorded |
 //! | `skill_read` | `read_file` of `skill:NAME` |
 //! | `preface` | the list of skills and the skills in use, for a new epoch |
 //!
@@ -31,7 +31,7 @@ pub use library::{Skill, SkillLibrary, SkillReport, SkillState, check_skill, fin
 pub use longhaul_skills::{SkillDocument, SkillError, SkillSource};
 pub use preface::left_out_note;
 pub(crate) use preface::{ActiveSkillText, SkillPreface, active_skill_texts, skill_preface};
-pub use review::{SkillReview, distrust_skill, review_skill, trust_skill};
+pub use review::{SkillReview, distrust_project_skills, distrust_skill, review_skill, trust_skill};
 pub(crate) use skill_read::prepare_skill_read;
 
 /// Skills are not used, and why, for the user.

@@ -7,8 +7,9 @@ use longhaul_config::{TrustState, TrustedFile};
 use longhaul_protocol::Hash;
 use longhaul_skills::SkillFolder;
 
+use super::library::project_skill_roots;
 use crate::config::{load_trust_list, save_trust_list};
-use crate::{Error, Result};
+use crate::{Config, Error, Result};
 
 /// A skill's folder as the user looks at it. What is shown is what is trusted: both are of bytes that were read once.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -48,6 +49,21 @@ pub fn trust_skill(home: &Path, review: &SkillReview) -> Result<()> {
         text: Some(review.listing.clone()),
     });
     save_trust_list(&list, home)
+}
+
+/// Revokes the trust in all skills of the project that the work folder belongs to, even if they no longer exist. Returns their
+/// folders.
+pub fn distrust_project_skills(config: &Config) -> Result<Vec<PathBuf>> {
+    let mut list = load_trust_list(&config.home)?;
+    let roots = project_skill_roots(config);
+    let is_of_project = |path: &Path| roots.iter().any(|root| path.starts_with(root));
+    let found: Vec<PathBuf> =
+        list.files().iter().map(|file| file.path.clone()).filter(|path| is_of_project(path)).collect();
+    if !found.is_empty() {
+        found.iter().for_each(|folder| list.remove(folder));
+        save_trust_list(&list, &config.home)?;
+    }
+    Ok(found)
 }
 
 /// Revokes the trust in a skill. Returns whether there was any.

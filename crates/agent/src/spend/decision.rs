@@ -5,7 +5,7 @@ use longhaul_protocol::Limit;
 
 use super::amount::{Amount, Unit};
 use super::fold::LedgerFold;
-use super::limits::{CallScope, LimitKind, SpendLimit, SpendLimits};
+use super::limits::{CallScope, LimitKind, SpendLimit, SpendLimits, soft_name};
 
 /// An answer is never given less room than this, in tokens.
 pub(crate) const MIN_ANSWER_TOKENS: u64 = 1_024;
@@ -29,6 +29,13 @@ impl CallBound {
     /// The same call with another room for the answer.
     pub(crate) fn with_answer(self, max_output: u64) -> Self {
         Self { max_output, ..self }
+    }
+
+    /// The same call with at most so much room for the answer that it costs at most `left`. `None` if even the least room costs more. A
+    /// call whose price is not known fits.
+    pub(crate) fn within_cost(self, left: u64) -> Option<Self> {
+        let room = self.answer_within(Unit::Cost, left)?;
+        (room >= self.min_answer()).then(|| self.with_answer(room))
     }
 
     /// The least room that the answer may be given.
@@ -147,8 +154,8 @@ impl LimitReached {
     pub(crate) fn refused(names: &[String]) -> Self {
         let kind = names.first().and_then(|name| LimitKind::of_soft_name(name));
         let kind = kind.unwrap_or(LimitKind::CostTotal);
-        let (name, next) = (kind.name(), kind.next_step());
-        let text = format!("you said no to passing the soft limit of limits.{name}; {next}");
+        let (name, next) = (kind.setting(), kind.next_step());
+        let text = format!("you said no to passing the soft limit of {name}; {next}");
         Self { limit: kind.outcome(), text }
     }
 }
@@ -167,8 +174,8 @@ pub(crate) fn judge(fold: &LedgerFold, limits: &SpendLimits, call: &WantedCall) 
     let mut waits = false;
     let mut asked = Vec::new();
     let mut past_soft = Vec::new();
-    for limit in &limits.limits {
-        let Some(used) = Used::of(fold, *limit, call) else { continue };
+    for (limit, scope) in limits.applying_to(&call.scope) {
+        let Some(used) = Used::of(fold, limit, &scope, call) else { continue };
         match used.room(call, limit.max) {
             Room::Answer(room) => max_output = max_output.min(room),
             Room::Later if matches!(call.urgency, Urgency::Foreground { .. }) => waits = true,
@@ -177,7 +184,7 @@ pub(crate) fn judge(fold: &LedgerFold, limits: &SpendLimits, call: &WantedCall) 
                 return Verdict::Reached(LimitReached { limit: limit.kind.outcome(), text: limit_text });
             }
         }
-        let Some((name, max)) = soft_limit(fold, limits, *limit, call) else { continue };
+        let Some((name, max)) = soft_limit(fold, limits, limit, &scope) else { continue };
         if call.consents.contains(&name) {
             past_soft.push(name);
             continue;
@@ -191,12 +198,12 @@ pub(crate) fn judge(fold: &LedgerFold, limits: &SpendLimits, call: &WantedCall) 
                 return Verdict::Reached(LimitReached::refused(&[name]));
             }
             (Room::None, Urgency::Foreground { at_soft }) => match at_soft {
-                AtSoftLimit::Ask => asked.push((name, *limit, used)),
+                AtSoftLimit::Ask => asked.push((name, limit, used)),
                 AtSoftLimit::Warn => past_soft.push(name),
                 AtSoftLimit::LeaveToNextCall => {}
             },
             (Room::Later | Room::None, Urgency::Background { .. }) => {
-                let text = format!("the soft limit of limits.{} is reached", limit.kind.name());
+                let text = format!("the soft limit of {} is reached", limit.kind.setting());
                 return Verdict::Reached(LimitReached { limit: limit.kind.outcome(), text });
             }
         }
@@ -215,12 +222,12 @@ fn soft_limit(
     fold: &LedgerFold,
     limits: &SpendLimits,
     limit: SpendLimit,
-    call: &WantedCall,
+    scope: &str,
 ) -> Option<(String, u64)> {
-    if limits.soft <= 0.0 {
+    if limits.soft <= 0.0 || limit.kind == LimitKind::AgentBudget {
         return None;
     }
-    let name = call.scope.soft_name(limit.kind).filter(|name| !fold.is_past_soft(name))?;
+    let name = Some(soft_name(limit.kind, scope)).filter(|name| !fold.is_past_soft(name))?;
     #[allow(
         clippy::cast_precision_loss,
         clippy::cast_possible_truncation,
@@ -239,13 +246,13 @@ struct Used {
 }
 
 impl Used {
-    /// `None` if the limit does not apply to the call.
-    fn of(fold: &LedgerFold, limit: SpendLimit, call: &WantedCall) -> Option<Self> {
+    /// `None` if no price is known for a limit in money.
+    fn of(fold: &LedgerFold, limit: SpendLimit, scope: &str, call: &WantedCall) -> Option<Self> {
         let unit = limit.kind.unit();
         if unit == Unit::Cost && call.bound.price.is_none() {
             return None;
         }
-        let (settled, open) = fold.used(&call.scope.of_limit(limit.kind)?);
+        let (settled, open) = fold.used(scope);
         Some(Self { unit, settled: settled.of(unit), open: open.of(unit) })
     }
 
@@ -270,9 +277,9 @@ impl Used {
 
 fn question_about(soft: f64, asked: Vec<(String, SpendLimit, Used)>) -> SoftLimits {
     let part = |(_, limit, used): &(String, SpendLimit, Used)| {
-        let (name, max) = (limit.kind.name(), limit.amount_text(limit.max));
+        let (name, max) = (limit.kind.setting(), limit.amount_text(limit.max));
         let used = limit.amount_text(used.settled.saturating_add(used.open));
-        format!("limits.{name} ({used} of {max} used)")
+        format!("{name} ({used} of {max} used)")
     };
     let parts: Vec<String> = asked.iter().map(part).collect();
     let text =

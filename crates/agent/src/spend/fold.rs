@@ -299,8 +299,10 @@ fn scopes_of(open: &OpenReservation) -> Vec<String> {
         format!("month/{}", month_of(*at)),
         session_scope(reserved.session),
     ];
-    scopes.extend(reserved.limits.iter().map(|limit| match limit.strip_prefix("turn/") {
-        Some(turn) => format!("turn/{}/{turn}", reserved.session),
+    // A turn without a session is one of the call's own session.
+    let own_turn = |limit: &str| limit.strip_prefix("turn/")?.parse().ok();
+    scopes.extend(reserved.limits.iter().map(|limit| match own_turn(limit) {
+        Some(turn) => super::limits::turn_scope(reserved.session, turn),
         None => limit.clone(),
     }));
     scopes

@@ -8,7 +8,7 @@ use async_trait::async_trait;
 use longhaul_journal::{Journal, Result};
 use longhaul_memory::ReservedCall;
 use longhaul_model::{CallPermit, Prices};
-use longhaul_protocol::{AttemptId, Cause, SessionId, SpendRefused, SpendReserved, SpendSettled};
+use longhaul_protocol::{AttemptId, Cause, ParentLink, SessionId, SpendRefused, SpendReserved, SpendSettled};
 use tokio::sync::{mpsc, oneshot};
 
 use super::decision::{CallBound, LimitReached, SoftLimits, Urgency, Verdict, WantedCall, judge};
@@ -50,8 +50,8 @@ pub(super) enum LedgerCommand {
     Refuse(SpendRefused),
     /// Write what waits.
     Flush(oneshot::Sender<()>),
-    /// Read what is new in the ledger, and the total of this session if a limit needs it.
-    Load(Option<SessionId>, oneshot::Sender<Result<()>>),
+    /// Read what is new in the ledger, and the totals of these sessions if a limit needs them.
+    Load(Vec<SessionId>, oneshot::Sender<Result<()>>),
 }
 
 /// A reservation that waits for a decision.
@@ -103,11 +103,16 @@ impl SpendLedger {
         &self.limits
     }
 
+    /// Whether a limit or a budget applies to a call.
+    pub(crate) fn is_limited(&self, scope: &CallScope) -> bool {
+        !self.limits.is_empty() || scope.has_budget()
+    }
+
     /// Reserves a call. Returns at once where no limit is set. Otherwise waits until the reservation is on disk, and while
     /// other calls hold what it needs.
     pub(crate) async fn reserve(&self, call: NewCall) -> Result<ReserveOutcome> {
         let commands = self.commands.clone();
-        if self.limits.is_empty() {
+        if !self.is_limited(&call.wanted.scope) {
             let bound = call.wanted.bound;
             let record = reservation_record(&call, &self.limits, bound, vec![], &self.holder);
             let reservation = Reservation::new(&record, bound, call.prices, commands);
@@ -122,12 +127,12 @@ impl SpendLedger {
 
     /// Whether a call would fit, as far as this process knows. A reservation decides.
     pub(crate) async fn judge(&self, wanted: &WantedCall) -> Result<Verdict> {
-        if self.limits.is_empty() {
+        if !self.is_limited(&wanted.scope) {
             return Ok(Verdict::Fits { max_output: wanted.bound.max_output, past_soft: vec![] });
         }
-        let session = wanted.scope.session;
-        if !self.is_loaded(session) {
-            self.load(Some(session)).await?;
+        if !self.is_loaded(&wanted.scope) {
+            let is_needed = self.limits.needs_session_totals(&wanted.scope);
+            self.load(wanted.scope.sessions().filter(|_| is_needed).collect()).await?;
         }
         let fold = lock(&self.fold);
         let fold = fold.as_ref().ok_or(longhaul_journal::Error::Closed)?;
@@ -140,7 +145,7 @@ impl SpendLedger {
         let is_decided = |fold: &LedgerFold| fold.is_soft_decided(names);
         while !self.limits.is_empty() {
             // A ledger that can't be read now is read at the next look.
-            if self.load(None).await.is_ok() && lock(&self.fold).as_ref().is_some_and(is_decided) {
+            if self.load(vec![]).await.is_ok() && lock(&self.fold).as_ref().is_some_and(is_decided) {
                 return;
             }
             tokio::time::sleep(DECISION_CHECK_INTERVAL).await;
@@ -148,9 +153,9 @@ impl SpendLedger {
     }
 
     /// Reads what is new in the ledger.
-    async fn load(&self, session: Option<SessionId>) -> Result<()> {
+    async fn load(&self, sessions: Vec<SessionId>) -> Result<()> {
         let (done, loaded) = oneshot::channel();
-        let _ = self.commands.send(LedgerCommand::Load(session, done));
+        let _ = self.commands.send(LedgerCommand::Load(sessions, done));
         loaded.await.unwrap_or(Err(longhaul_journal::Error::Closed))
     }
 
@@ -163,15 +168,18 @@ impl SpendLedger {
         if self.limits.is_empty() {
             return Ok(vec![]);
         }
-        self.load(session).await?;
+        self.load(session.filter(|_| self.limits.has_session_limit()).into_iter().collect()).await?;
         let fold = lock(&self.fold);
         let fold = fold.as_ref().ok_or(longhaul_journal::Error::Closed)?;
         Ok(list_limits(fold, &self.limits, session, turn))
     }
 
-    fn is_loaded(&self, session: SessionId) -> bool {
+    fn is_loaded(&self, scope: &CallScope) -> bool {
         let fold = lock(&self.fold);
-        let knows = |fold: &LedgerFold| !self.limits.has_session_limit() || fold.knows_session(session);
+        let knows = |fold: &LedgerFold| {
+            !self.limits.needs_session_totals(scope)
+                || scope.sessions().all(|session| fold.knows_session(session))
+        };
         fold.as_ref().is_some_and(knows)
     }
 
@@ -193,9 +201,14 @@ impl SpendLedger {
         Urgency::Background { further: lock(&self.last_calls).get(&session).copied().unwrap_or(bound) }
     }
 
-    /// The scope of a call that is made now.
-    pub(crate) fn scope(&self, session: SessionId, turn: Option<u64>) -> CallScope {
-        CallScope { at: now(), session, turn }
+    /// The scope of a call that is made now. `parent` is given for a subagent.
+    pub(crate) fn scope(
+        &self,
+        session: SessionId,
+        turn: Option<u64>,
+        parent: Option<&Arc<ParentLink>>,
+    ) -> CallScope {
+        CallScope { at: now(), session, turn, parent: parent.cloned() }
     }
 
     /// Records that a person does not want these soft limits to be passed.

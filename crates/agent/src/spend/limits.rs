@@ -1,6 +1,8 @@
-//! The limits on spending, as the config sets them. Pure.
+//! The limits on spending, as the config sets them, and the budgets of subagents. Pure.
 
-use longhaul_protocol::{At, Limit, SessionId};
+use std::sync::Arc;
+
+use longhaul_protocol::{Ancestor, At, Limit, ParentLink, SessionId};
 
 use super::amount::{Unit, day_of, dollars, month_of, nano};
 use crate::config::LimitSettings;
@@ -19,10 +21,14 @@ pub(crate) enum LimitKind {
     CostPerMonth,
     TokensPerMonth,
     CostTotal,
+    /// A session with all its subagents.
+    CostPerTree,
+    /// What the call that started a subagent lets it spend.
+    AgentBudget,
 }
 
 impl LimitKind {
-    const ALL: [Self; 8] = [
+    const ALL: [Self; 10] = [
         Self::CostPerTurn,
         Self::TokensPerTurn,
         Self::CostPerSession,
@@ -31,6 +37,8 @@ impl LimitKind {
         Self::CostPerMonth,
         Self::TokensPerMonth,
         Self::CostTotal,
+        Self::CostPerTree,
+        Self::AgentBudget,
     ];
 
     /// The kind that a name of [`CallScope::soft_name`] stands for.
@@ -49,6 +57,17 @@ impl LimitKind {
             Self::CostPerMonth => "cost_per_month",
             Self::TokensPerMonth => "tokens_per_month",
             Self::CostTotal => "cost_total",
+            Self::CostPerTree => "cost_per_tree",
+            Self::AgentBudget => "budget",
+        }
+    }
+
+    /// What a person calls it: its key in the config.
+    pub(crate) fn setting(self) -> String {
+        match self {
+            Self::CostPerTree => "agents.cost_per_tree".to_owned(),
+            Self::AgentBudget => "the budget of the subagent".to_owned(),
+            _ => format!("limits.{}", self.name()),
         }
     }
 
@@ -71,7 +90,8 @@ impl LimitKind {
     pub(crate) fn next_step(self) -> &'static str {
         match self {
             Self::CostPerTurn | Self::TokensPerTurn => "raise it, or send a message to go on",
-            Self::CostPerSession => "raise it, or go on in a new session",
+            Self::CostPerSession | Self::CostPerTree => "raise it, or go on in a new session",
+            Self::AgentBudget => "start another one, or give it more",
             Self::CostPerDay | Self::TokensPerDay => "raise it, or go on tomorrow (UTC)",
             Self::CostPerMonth | Self::TokensPerMonth => "raise it, or go on next month (UTC)",
             Self::CostTotal => "raise it to go on",
@@ -98,9 +118,9 @@ impl SpendLimit {
 
     /// What a turn that the limit ends says.
     pub(crate) fn reached_text(self, used: u64) -> String {
-        let (name, next) = (self.kind.name(), self.kind.next_step());
+        let (name, next) = (self.kind.setting(), self.kind.next_step());
         let (used, max) = (self.amount_text(used), self.amount_text(self.max));
-        format!("the next model call would pass limits.{name}: {used} of {max} are used or reserved; {next}")
+        format!("the next model call would pass {name}: {used} of {max} are used or reserved; {next}")
     }
 }
 
@@ -128,6 +148,14 @@ impl SpendLimits {
         Self { limits: set.map(|(kind, max)| SpendLimit { kind, max }).collect(), soft: settings.soft }
     }
 
+    /// The same with a limit for a session and all its subagents; 0 for none.
+    #[must_use]
+    pub(crate) fn with_tree_limit(mut self, cost: f64) -> Self {
+        let max = nano(cost);
+        self.limits.extend((max > 0).then_some(SpendLimit { kind: LimitKind::CostPerTree, max }));
+        self
+    }
+
     pub(crate) fn is_empty(&self) -> bool {
         self.limits.is_empty()
     }
@@ -140,47 +168,115 @@ impl SpendLimits {
     pub(crate) fn extra_limits(&self, scope: &CallScope) -> Vec<String> {
         let is_per_turn =
             |limit: &SpendLimit| matches!(limit.kind, LimitKind::CostPerTurn | LimitKind::TokensPerTurn);
-        let turn = scope.turn.filter(|_| self.limits.iter().any(is_per_turn));
-        turn.map(|turn| format!("turn/{turn}")).into_iter().collect()
+        let has_turn_limit = self.limits.iter().any(is_per_turn);
+        let turn = scope.turn.filter(|_| has_turn_limit).map(|turn| format!("turn/{turn}"));
+        let above = scope.ancestors().iter();
+        let turns_above = above.clone().filter(|_| has_turn_limit);
+        let turns_above = turns_above.map(|above| turn_scope(above.session, above.turn));
+        let sessions_above = above.filter(|_| self.needs_session_totals(scope));
+        let sessions_above = sessions_above.map(|above| session_scope(above.session));
+        turn.into_iter().chain(turns_above).chain(sessions_above).collect()
+    }
+
+    /// Whether the totals of the call's session and of those above it have to be known.
+    pub(crate) fn needs_session_totals(&self, scope: &CallScope) -> bool {
+        self.has_session_limit() || scope.has_budget()
+    }
+
+    /// Every limit that applies to a call, with the scope in which it counts. The limits of a session and of its turn hold for
+    /// everything that its subagents spend, too.
+    pub(crate) fn applying_to(&self, call: &CallScope) -> Vec<(SpendLimit, String)> {
+        let mut applying = Vec::new();
+        for limit in &self.limits {
+            applying.extend(call.scopes_of(limit.kind).into_iter().map(|scope| (*limit, scope)));
+        }
+        applying.extend(call.budgets());
+        applying
     }
 
     /// Whether the total of each session has to be known.
     pub(crate) fn has_session_limit(&self) -> bool {
-        self.limits.iter().any(|limit| limit.kind == LimitKind::CostPerSession)
+        self.limits
+            .iter()
+            .any(|limit| matches!(limit.kind, LimitKind::CostPerSession | LimitKind::CostPerTree))
     }
 }
 
 /// What a call counts against.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct CallScope {
     pub(crate) at: At,
     pub(crate) session: SessionId,
     /// The open turn, if the call belongs to one.
     pub(crate) turn: Option<u64>,
+    /// What started the session, if it is a subagent.
+    pub(crate) parent: Option<Arc<ParentLink>>,
 }
 
 impl CallScope {
+    fn ancestors(&self) -> &[Ancestor] {
+        self.parent.as_ref().map_or(&[], |parent| &parent.ancestors)
+    }
+
+    /// The session, and those above it.
+    pub(crate) fn sessions(&self) -> impl Iterator<Item = SessionId> {
+        self.ancestors().iter().map(|above| above.session).chain([self.session])
+    }
+
+    /// Whether the session or one above it has a budget of its own.
+    pub(crate) fn has_budget(&self) -> bool {
+        self.budgets().next().is_some()
+    }
+
+    /// The budgets that the call counts against.
+    fn budgets(&self) -> impl Iterator<Item = (SpendLimit, String)> {
+        let own = self.parent.as_ref().and_then(|parent| Some((self.session, parent.budget_nano?)));
+        let above = self.ancestors().iter().filter_map(|above| Some((above.session, above.budget_nano?)));
+        above
+            .chain(own)
+            .map(|(session, max)| (SpendLimit { kind: LimitKind::AgentBudget, max }, session_scope(session)))
+    }
+
+    /// The scopes in which a limit counts this call: its own, and for a subagent those of the sessions above.
+    fn scopes_of(&self, kind: LimitKind) -> Vec<String> {
+        let above = self.ancestors().iter();
+        let own = self.of_limit(kind);
+        match kind {
+            LimitKind::CostPerTurn | LimitKind::TokensPerTurn => {
+                own.into_iter().chain(above.map(|above| turn_scope(above.session, above.turn))).collect()
+            }
+            LimitKind::CostPerSession => {
+                own.into_iter().chain(above.map(|above| session_scope(above.session))).collect()
+            }
+            _ => own.into_iter().collect(),
+        }
+    }
+
     /// The scope in which a limit counts this call. `None` if the limit does not apply.
     pub(crate) fn of_limit(&self, kind: LimitKind) -> Option<String> {
         Some(match kind {
-            LimitKind::CostPerTurn | LimitKind::TokensPerTurn => {
-                format!("turn/{}/{}", self.session, self.turn?)
-            }
+            LimitKind::CostPerTurn | LimitKind::TokensPerTurn => turn_scope(self.session, self.turn?),
             LimitKind::CostPerSession => session_scope(self.session),
             LimitKind::CostPerDay | LimitKind::TokensPerDay => format!("day/{}", day_of(self.at)),
             LimitKind::CostPerMonth | LimitKind::TokensPerMonth => format!("month/{}", month_of(self.at)),
             LimitKind::CostTotal => TOTAL.to_owned(),
+            LimitKind::CostPerTree => session_scope(self.sessions().next()?),
+            LimitKind::AgentBudget => session_scope(self.session),
         })
     }
+}
 
-    /// The name under which passing the soft limit is remembered, for the period of the limit.
-    pub(crate) fn soft_name(&self, kind: LimitKind) -> Option<String> {
-        let scope = self.of_limit(kind)?;
-        Some(match scope.split_once('/') {
-            Some((_, period)) => format!("{}/{period}", kind.name()),
-            None => kind.name().to_owned(),
-        })
+/// The name under which passing the soft limit is remembered, for the period of the limit.
+pub(crate) fn soft_name(kind: LimitKind, scope: &str) -> String {
+    match scope.split_once('/') {
+        Some((_, period)) => format!("{}/{period}", kind.name()),
+        None => kind.name().to_owned(),
     }
+}
+
+/// The scope of a turn's total.
+pub(crate) fn turn_scope(session: SessionId, turn: u64) -> String {
+    format!("turn/{session}/{turn}")
 }
 
 /// The scope of a session's total.

@@ -55,7 +55,7 @@ mod settlement;
 mod statement;
 mod writer;
 
-pub(crate) use amount::nano;
+pub(crate) use amount::{dollars, nano};
 pub(crate) use decision::{AtSoftLimit, CallBound, Urgency, Verdict, WantedCall};
 pub use decision::{LimitReached, SoftLimits};
 pub(crate) use ledger::{NewCall, Reservation, ReserveOutcome, SpendLedger};

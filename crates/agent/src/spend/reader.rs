@@ -5,6 +5,8 @@ use longhaul_protocol::{At, Record, Seq, SessionId, SpendOpened, SpendRecord, St
 
 use super::amount::Amount;
 use super::fold::{LedgerFold, RowKey, RowSum, row_of};
+use crate::subagents::admission::read_tree;
+use crate::subagents::child::parent_link;
 
 /// Reads the ledger from its newest opening on.
 pub(crate) async fn load_fold(journal: &dyn Journal) -> Result<LedgerFold> {
@@ -93,13 +95,17 @@ impl<'a> SegmentCursor<'a> {
     }
 }
 
-/// The amount that a session has spent so far.
+/// The amount that a session has spent so far, with its subagents.
 pub(crate) async fn session_total(
     journal: &dyn Journal,
     fold: &LedgerFold,
     session: SessionId,
 ) -> Result<Amount> {
-    Ok(session_sum(journal, fold, session).await?.amount())
+    let mut total = RowSum::default();
+    for member in session_with_subagents(journal, session).await? {
+        total.add(&session_sum(journal, fold, member).await?);
+    }
+    Ok(total.amount())
 }
 
 /// What a session has spent so far.
@@ -130,4 +136,18 @@ pub(crate) async fn session_rows(
         found.extend(segment.spent.into_iter().map(row_of).filter(own));
     }
     Ok(found)
+}
+
+/// A session and all subagents below it.
+async fn session_with_subagents(journal: &dyn Journal, session: SessionId) -> Result<Vec<SessionId>> {
+    let root = parent_link(journal, session).await?.map_or(session, |parent| parent.root());
+    let tree = read_tree(journal, root).await?;
+    let mut members = vec![session];
+    // A subagent is admitted after its parent.
+    for child in tree.children() {
+        if members.contains(&child.parent) {
+            members.push(child.session);
+        }
+    }
+    Ok(members)
 }

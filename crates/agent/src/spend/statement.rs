@@ -340,10 +340,10 @@ pub(super) fn list_limits(
     turn: Option<u64>,
 ) -> Vec<LimitStatus> {
     let known = session.unwrap_or(SessionId::from_bits(0));
-    let scope = CallScope { at: now(), session: known, turn: session.and(turn) };
+    let scope = CallScope { at: now(), session: known, turn: session.and(turn), parent: None };
     let mut status = Vec::new();
     for limit in &limits.limits {
-        let is_of_session = limit.kind == LimitKind::CostPerSession;
+        let is_of_session = matches!(limit.kind, LimitKind::CostPerSession | LimitKind::CostPerTree);
         let Some(name) = scope.of_limit(limit.kind).filter(|_| session.is_some() || !is_of_session) else {
             continue;
         };

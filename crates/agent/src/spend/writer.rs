@@ -21,7 +21,7 @@ use super::backfill::complete_ledger;
 use super::decision::{Verdict, judge};
 use super::fold::{LedgerFold, RECORDS_PER_SEGMENT};
 use super::ledger::{LedgerCommand, PendingReservation, Reservation, ReserveOutcome, reservation_record};
-use super::limits::SpendLimits;
+use super::limits::{CallScope, SpendLimits};
 use super::reader::{catch_up, load_fold, session_total};
 use super::recovery::{LiveHolder, settle_dead_calls};
 use super::settlement::settle_at_nothing;
@@ -52,7 +52,7 @@ pub(super) struct LedgerWriter {
     /// Reservations that wait for a decision.
     waiting: Vec<PendingReservation>,
     flushes: Vec<oneshot::Sender<()>>,
-    loads: Vec<(Option<SessionId>, oneshot::Sender<Result<()>>)>,
+    loads: Vec<(Vec<SessionId>, oneshot::Sender<Result<()>>)>,
     /// When there is something to do although no command comes.
     deadline: Option<Instant>,
     /// The day of the last record, where no limits are set.
@@ -143,7 +143,7 @@ impl LedgerWriter {
             LedgerCommand::Settle(settled) => self.settlements.push(settled),
             LedgerCommand::Refuse(refused) => self.refusals.push(refused),
             LedgerCommand::Flush(done) => self.flushes.push(done),
-            LedgerCommand::Load(session, done) => self.loads.push((session, done)),
+            LedgerCommand::Load(sessions, done) => self.loads.push((sessions, done)),
         }
     }
 
@@ -157,9 +157,11 @@ impl LedgerWriter {
     /// Writes everything that can be written now.
     async fn write(&mut self) {
         self.deadline = None;
-        let written = match self.limits.is_empty() {
-            true => self.write_unlimited().await,
-            false => self.write_limited().await,
+        let is_decided = !(self.waiting.is_empty() && self.loads.is_empty());
+        let written = match (self.limits.is_empty(), is_decided) {
+            (true, false) => self.write_unlimited().await,
+            (true, true) => self.write_with_budgets().await,
+            (false, _) => self.write_limited().await,
         };
         match written {
             Ok(()) if !self.waiting.is_empty() => self.deadline = Some(Instant::now() + WAIT_INTERVAL),
@@ -265,6 +267,14 @@ impl LedgerWriter {
         }
     }
 
+    /// Decides about the calls of subagents with a budget where no limits are set. What other sessions write meanwhile needs no
+    /// decision, so the ledger is read before these.
+    async fn write_with_budgets(&mut self) -> Result<()> {
+        self.write_unlimited().await?;
+        self.is_in_doubt = true;
+        self.write_limited().await
+    }
+
     async fn write_limited(&mut self) -> Result<()> {
         self.load().await?;
         if !self.loads.is_empty() {
@@ -332,15 +342,14 @@ impl LedgerWriter {
                 fold
             }
         };
-        if self.limits.has_session_limit() {
-            let waiting = self.waiting.iter().map(|pending| pending.call.wanted.scope.session);
-            let wanted: HashSet<SessionId> =
-                waiting.chain(self.loads.iter().filter_map(|(session, _)| *session)).collect();
-            for session in wanted {
-                if !fold.knows_session(session) {
-                    let total = session_total(&*self.journal, &fold, session).await?;
-                    fold.load_session(session, total);
-                }
+        let waiting = self.waiting.iter().map(|pending| &pending.call.wanted.scope);
+        let waiting = waiting.filter(|scope| self.limits.needs_session_totals(scope));
+        let loads = self.loads.iter().flat_map(|(sessions, _)| sessions.iter().copied());
+        let wanted: HashSet<SessionId> = waiting.flat_map(CallScope::sessions).chain(loads).collect();
+        for session in wanted {
+            if !fold.knows_session(session) {
+                let total = session_total(&*self.journal, &fold, session).await?;
+                fold.load_session(session, total);
             }
         }
         *lock(&self.fold) = Some(fold);

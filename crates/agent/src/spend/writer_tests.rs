@@ -15,7 +15,7 @@ async fn a_failed_read_of_a_sessions_total_leaves_the_ledger_as_it_was() {
     let fold = Arc::new(Mutex::new(Some(opened.clone())));
     let holder = Arc::new(LiveHolder::new());
     let mut writer = LedgerWriter::new(journal.clone(), Arc::new(limits), Arc::clone(&fold), holder);
-    writer.loads.push((Some(SessionId::from_bits(7)), oneshot::channel().0));
+    writer.loads.push((vec![SessionId::from_bits(7)], oneshot::channel().0));
     journal.close().await;
 
     let loaded = writer.load().await;

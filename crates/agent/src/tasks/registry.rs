@@ -3,17 +3,29 @@
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::Duration;
 
 use longhaul_journal::Journal;
 use longhaul_keeper::{Found, Launcher, LeftBehind, Status, Tasks};
-use longhaul_protocol::{At, SessionId, StreamName, TaskEnded, TaskId, TaskStarted, TaskStatus};
+use longhaul_protocol::{
+    At, ChildSession, SessionId, StreamName, TaskEnded, TaskId, TaskStarted, TaskStatus,
+};
+use longhaul_tools::SubagentStatus;
+use tokio::time::Instant;
 
 use super::output_reader::TaskOutput;
 use super::run_blocking;
 use crate::clock::now;
 use crate::replay::load;
 use crate::session::TaskState;
+use crate::subagents::child::{ChildState, order_kill, order_stop, parent_link, read_child};
+use crate::subagents::status_of;
+use crate::subagents::tree::parents;
 use crate::{Error, Result};
+
+/// How long a kill waits for the end of a subagent. With no runtime alive, it ends when its session next runs.
+const STOP_GRACE: Duration = Duration::from_secs(5);
+const STOP_CHECK_INTERVAL: Duration = Duration::from_millis(50);
 
 /// The tasks of a home. A clone is cheap.
 #[derive(Clone)]
@@ -90,9 +102,13 @@ impl TaskRegistry {
 
     /// The tasks of all sessions, and a message for each session that can't be read. Only sessions with a task folder are loaded.
     pub async fn all(&self) -> Result<(Vec<TaskEntry>, Vec<String>)> {
-        let Some(tasks) = self.tasks.clone() else { return Ok((vec![], vec![])) };
-        let work = move || Ok::<_, Error>((sessions_with_tasks(&tasks)?, tasks.all_left_behind()));
-        let (sessions, left) = run_blocking(work).await??;
+        let tasks = self.tasks.clone();
+        let work = move || match tasks {
+            Some(tasks) => Ok::<_, Error>((sessions_with_tasks(&tasks)?, tasks.all_left_behind())),
+            None => Ok((BTreeSet::new(), vec![])),
+        };
+        let (mut sessions, left) = run_blocking(work).await??;
+        sessions.extend(parents(&*self.journal).await?);
         let (mut listed, mut unreadable) = (Vec::new(), Vec::new());
         for id in sessions {
             let Some(entry) = self.journal.session_with_id(id).await? else { continue };
@@ -135,14 +151,24 @@ impl TaskRegistry {
             let all = states.into_iter().map(|state| (state.started, state.ended)).chain(others);
             all.map(|(started, record)| TaskEntry::new(tasks.as_deref(), &key, started, record)).collect()
         };
-        run_blocking(work).await
+        let mut entries: Vec<TaskEntry> = run_blocking(work).await?;
+        for entry in &mut entries {
+            if let Some(child) = entry.running_child() {
+                entry.now = child_condition(&*self.journal, &entry.started, child).await?;
+            }
+        }
+        Ok(entries)
     }
 
     /// The task with this id, by its keeper's files: no session but its own is loaded.
     pub async fn with_id(&self, id: TaskId) -> Result<Option<TaskEntry>> {
-        let Some(tasks) = self.tasks.clone() else { return Ok(None) };
-        let spec = run_blocking(move || tasks.spec(id)).await?;
-        let Some(session) = spec.ok().flatten().and_then(|spec| spec.session) else { return Ok(None) };
+        let tasks = self.tasks.clone();
+        let spec = run_blocking(move || tasks?.spec(id).ok().flatten()).await?;
+        let session = match spec.and_then(|spec| spec.session) {
+            Some(session) => Some(session),
+            None => parent_of_task(&*self.journal, id).await?,
+        };
+        let Some(session) = session else { return Ok(None) };
         let Some(entry) = self.journal.session_with_id(session).await? else { return Ok(None) };
         let listed = self.of_session(&entry.key, entry.id).await?;
         Ok(listed.into_iter().find(|task| task.id() == id))
@@ -150,6 +176,10 @@ impl TaskRegistry {
 
     /// Kills a task with all its processes, and returns its condition afterwards. One that has ended stays as it was.
     pub async fn kill(&self, task: &TaskEntry) -> Result<TaskCondition> {
+        if let Some(child) = task.running_child() {
+            self.stop_subagent(task, child).await?;
+            return self.condition(task).await;
+        }
         if let Some(tasks) = self.tasks.clone() {
             let id = task.id();
             run_blocking(move || tasks.kill(id)).await??;
@@ -157,8 +187,32 @@ impl TaskRegistry {
         self.condition(task).await
     }
 
+    /// Stops a subagent: its parent hears that this was on purpose. Waits a while for its end.
+    async fn stop_subagent(&self, task: &TaskEntry, child: SessionId) -> Result<()> {
+        if let Some(parent) = self.journal.session(&task.session).await? {
+            order_kill(&*self.journal, parent.id, task.id()).await?;
+            let _ = self.journal.wake_holder(&StreamName::session(parent.id)).await;
+        }
+        order_stop(&*self.journal, child).await?;
+        let _ = self.journal.wake_holder(&StreamName::session(child)).await;
+        let deadline = Instant::now() + STOP_GRACE;
+        while Instant::now() < deadline {
+            if !matches!(read_child(&*self.journal, child).await?, ChildState::Running(_)) {
+                return Ok(());
+            }
+            tokio::time::sleep(STOP_CHECK_INTERVAL).await;
+        }
+        Ok(())
+    }
+
     /// The output of a task: all that its keeper has, or what the record of its end has once its files are gone.
     pub async fn output(&self, task: &TaskEntry) -> Result<TaskOutput> {
+        if let Some(child) = task.started.session
+            && let state @ (ChildState::Running(_) | ChildState::Ended(_)) =
+                read_child(&*self.journal, child).await?
+        {
+            return Ok(TaskOutput::Recorded(status_of(&state).said.into_bytes()));
+        }
         if let Some(tasks) = self.tasks.clone() {
             let id = task.id();
             if let Ok(output) = run_blocking(move || tasks.output(id)).await? {
@@ -174,6 +228,9 @@ impl TaskRegistry {
 
     /// The present condition of a task.
     pub async fn condition(&self, task: &TaskEntry) -> Result<TaskCondition> {
+        if let Some(child) = task.running_child() {
+            return child_condition(&*self.journal, &task.started, child).await;
+        }
         let (tasks, task) = (self.tasks.clone(), task.clone());
         run_blocking(move || condition_of(tasks.as_deref(), &task.started, task.record.as_ref())).await
     }
@@ -194,6 +251,7 @@ fn running_call(tasks: &Tasks, id: TaskId, session: SessionId) -> Option<TaskSta
         description: spec.description.unwrap_or_default(),
         target: spec.target,
         started_at: tasks.started_at(id).ok().flatten(),
+        session: None,
     })
 }
 
@@ -208,6 +266,11 @@ impl TaskEntry {
         Self { session: key.to_owned(), started, record, now }
     }
 
+    /// The session of a subagent whose end is not on record.
+    fn running_child(&self) -> Option<SessionId> {
+        self.started.session.filter(|_| self.record.is_none())
+    }
+
     /// The id of the task.
     pub fn id(&self) -> TaskId {
         self.started.task_id
@@ -217,6 +280,24 @@ impl TaskEntry {
     pub fn is_running(&self) -> bool {
         self.now.status == TaskStatus::Running
     }
+}
+
+/// The condition of a subagent by its session.
+async fn child_condition(
+    journal: &dyn Journal,
+    started: &TaskStarted,
+    child: SessionId,
+) -> Result<TaskCondition> {
+    let SubagentStatus { status, duration_ms, message, .. } = status_of(&read_child(journal, child).await?);
+    let ended_at = started.started_at.zip(duration_ms).map(|(at, duration)| add_ms(at, duration));
+    let duration_ms = duration_ms.or_else(|| started.started_at.map(ms_since));
+    Ok(TaskCondition { status, exit_code: None, ended_at, duration_ms, printed: None, message, left: 0 })
+}
+
+/// The session that started a subagent, by the id of its task.
+async fn parent_of_task(journal: &dyn Journal, id: TaskId) -> Result<Option<SessionId>> {
+    let Some(entry) = journal.session(&ChildSession::key_of(id.call())).await? else { return Ok(None) };
+    Ok(parent_link(journal, entry.id).await?.map(|parent| parent.session))
 }
 
 /// The condition by the keeper, or by the records where the keeper has nothing any more.

@@ -74,6 +74,13 @@ impl CallLines {
                 worker.commit(vec![SessionRecord::ToolTask(ToolTask { call, task })], vec![]).await?;
                 let _ = recorded.send(());
             }
+            CallMessageContent::StartTask { task, recorded } => {
+                // A call that is resumed has started its task before.
+                if worker.state().tasks.get(task.task_id).is_none() {
+                    worker.commit(vec![SessionRecord::TaskStarted(*task)], vec![]).await?;
+                }
+                let _ = recorded.send(());
+            }
             // Without anybody who could answer, the server is told at once.
             CallMessageContent::Ask { .. } if !is_attended(worker) => {}
             // So is one that asks for too much.

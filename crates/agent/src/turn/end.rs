@@ -41,7 +41,9 @@ pub(crate) async fn end_turn(
         let result = ToolFinished::new(call.id, &call.name, content);
         SessionRecord::ToolFinished(ToolFinished { is_error: true, ..result })
     }));
-    records.extend(state.questions.iter().map(|question| withdraw_question(question.id, WITHDRAWN)));
+    // A subagent in the background may go on asking.
+    let own = state.questions.iter().filter(|question| question.child.is_none());
+    records.extend(own.map(|question| withdraw_question(question.id, WITHDRAWN)));
     let mode = worker.permission_mode();
     let TurnEnding { outcome, limit, error, code, text } = ending;
     // An answer that should have continued has at least its first part.
@@ -50,14 +52,20 @@ pub(crate) async fn end_turn(
     // If the session is idle after this turn, its last record says so. Then later checks do not have to replay the
     // other records.
     let work = Work::of_taken(state, worker.policy().wake);
-    let is_idle = !Work { turn: false, question: false, ..work }.is_in_use();
+    let has_child_question = state.questions.iter().any(|question| question.child.is_some());
+    let is_idle = !Work { turn: false, question: has_child_question, ..work }.is_in_use();
     let inbox_through = is_idle.then_some(state.inbox_through);
     let ended = TurnEnded { turn: turn.number, outcome, limit, text, error, code, inbox_through };
     let news = worker.toolset().repository_news(worker.id(), worker.runtime().tasks.clone()).await;
     records.extend(
         news.as_ref().map(|news| SessionRecord::Warning(Warning::new("new_repository", news.text.clone()))),
     );
-    if mode == PermissionMode::Plan && ended.outcome == Outcome::Completed && !ended.text.trim().is_empty() {
+    let is_subagent = state.parent().is_some();
+    if mode == PermissionMode::Plan
+        && !is_subagent
+        && ended.outcome == Outcome::Completed
+        && !ended.text.trim().is_empty()
+    {
         let choices = [Answer::Yes, Answer::No].map(|answer| answer.word().to_owned()).to_vec();
         let question = Question::new(QuestionId::generate(), QuestionKind::Plan, ACCEPT_PLAN);
         records.push(SessionRecord::Question(Question { choices, ..question }));

@@ -54,6 +54,7 @@ pub(crate) fn epoch_records(worker: &Worker, reason: EpochReason) -> (Vec<Sessio
             work_dir: toolset.work_dir().and_then(Path::to_str).map(str::to_owned),
             origin: None,
             version: env!("CARGO_PKG_VERSION").to_owned(),
+            parent: None,
         }));
     }
     let previous = state.epoch.as_ref();

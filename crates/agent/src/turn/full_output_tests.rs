@@ -1,6 +1,6 @@
 use longhaul_journal::{Append, Blob, Home, SqliteJournal};
 use longhaul_protocol::{Note, SessionId, TaskEnded, TaskStarted, TaskStatus, ToolFinished};
-use longhaul_tools::{OutputLimit, StopSignal};
+use longhaul_tools::StopSignal;
 
 use super::*;
 
@@ -48,17 +48,7 @@ impl JournalSession {
 
     /// Reads an output that the context doesn't show.
     async fn read(&self, session: SessionId, path: &str) -> ToolOutcome {
-        let call = ToolInvocation {
-            id: CallId::generate(),
-            session,
-            arguments: serde_json::json!({"path": path}).to_string(),
-            seen: Arc::default(),
-            output_limit: OutputLimit::default(),
-            tasks: Arc::default(),
-            confinement: longhaul_tools::Confinement::Sandbox,
-            skill_folders: Arc::default(),
-            may_fetch: Default::default(),
-        };
+        let call = ToolInvocation::new(session, serde_json::json!({"path": path}).to_string());
         let run = read_output("read_file", &call, &HashMap::new(), &self.journal).unwrap();
         let (_stopper, stop) = StopSignal::pair();
         run(stop).await
@@ -100,7 +90,8 @@ async fn the_output_of_a_task_is_that_of_its_end() {
     let stored = JournalSession::new().await;
     let call = CallId::generate();
     let (command, description, target) = ("make".to_owned(), "the build".to_owned(), "local".to_owned());
-    let started = TaskStarted { task_id: call.into(), command, description, target, started_at: None };
+    let started =
+        TaskStarted { task_id: call.into(), command, description, target, started_at: None, session: None };
     let ended = TaskEnded {
         task_id: call.into(),
         status: TaskStatus::Completed,
@@ -110,6 +101,7 @@ async fn the_output_of_a_task_is_that_of_its_end() {
         tail: String::new(),
         message: None,
         unasked: false,
+        session: None,
     };
     stored.append([SessionRecord::TaskStarted(started), finished(call, "some of it")], &["some of it"]).await;
     let while_it_runs = stored.read(stored.session, &format!("output:{call}")).await;

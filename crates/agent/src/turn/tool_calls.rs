@@ -18,14 +18,15 @@ use std::time::Duration;
 use longhaul_mcp::{TOOLS_CALL, is_mcp_tool, unwrap_tools_call};
 use longhaul_protocol::{CallId, Effect, Question, SessionRecord, ToolFinished, ToolStarted};
 use longhaul_tools::{
-    CallMessage, Confinement, ResumedCall, RunCall, StopHandle, StopSignal, ToolInvocation, ToolOutcome,
-    renamed_call,
+    CallMessage, CallingTurn, Confinement, ResumedCall, RunCall, StopHandle, StopSignal, ToolInvocation,
+    ToolOutcome, renamed_call,
 };
 use tokio::task::{self, JoinSet};
 use tokio::time::Instant;
 
 use crate::session::state::CallState;
 use crate::skills::prepare_skill_read;
+use crate::subagents::AGENT_TOOL;
 use crate::turn::approval::{CallEffect, CallPermission, check_permission, url_permission};
 use crate::turn::call_lines::{CallLines, withdraw_elicitations};
 use crate::turn::full_output;
@@ -158,6 +159,10 @@ pub(crate) async fn run_tool_calls(worker: &mut Worker, ids: &[CallId]) -> Worke
     }
     worker.commit(starts, vec![]).await?;
     let mut running = RunningCalls::new();
+    // A resumed call must not begin anything new in a turn that has to end.
+    if worker.should_end_turn() {
+        running.stopper.stop();
+    }
     for (call, next) in checked {
         match next {
             CheckedCall::Finished(finished) => {
@@ -295,6 +300,7 @@ async fn check_call(
                 write: prepared.write,
                 writes: prepared.writes,
                 kept_in: prepared.kept_in,
+                child: prepared.child.map(Box::new),
                 ..tool_started(recorded, effect)
             };
             Ok((Some(started), next))
@@ -390,6 +396,21 @@ pub(super) fn tool_call(worker: &Worker, call: &CallState) -> ToolInvocation {
             .map(|skill| PathBuf::from(&skill.folder))
             .collect(),
         may_fetch: url_permission(worker),
+        turn: calling_turn(worker, call),
+    }
+}
+
+/// The turn of a call, for a tool that starts a session.
+fn calling_turn(worker: &Worker, call: &CallState) -> CallingTurn {
+    let state = worker.state();
+    let model = worker.model_chain().primary().name().to_owned();
+    let is_own = worker.runtime().model_chain().primary().name() != model;
+    CallingTurn {
+        number: state.turn.as_ref().map_or(0, |turn| turn.number),
+        mode: worker.permission_mode(),
+        model: is_own.then_some(model),
+        parent: state.parent().cloned(),
+        child: call.started.as_ref().and_then(|started| started.child.as_deref().cloned()),
     }
 }
 
@@ -413,6 +434,8 @@ pub(super) fn with_current_name(call: &CallState) -> CallState {
 fn effect_for_permission(name: &str, effect: Effect) -> Effect {
     match effect {
         Effect::Idempotent if is_mcp_tool(name) => Effect::Unknown,
+        // Whatever a subagent does is judged in its own session.
+        Effect::Command if name == AGENT_TOOL => Effect::Idempotent,
         effect => effect,
     }
 }
@@ -429,6 +452,7 @@ fn tool_started(call: &CallState, effect: Effect) -> ToolStarted {
         writes: vec![],
         kept_in: None,
         remote_task: None,
+        child: None,
     }
 }
 

@@ -3,9 +3,11 @@
 
 use longhaul_context::max_bytes_for;
 use longhaul_journal::Blob;
-use longhaul_protocol::{BlobRef, CallId, CommandReport, Image, SessionRecord, ToolFinished};
+use longhaul_protocol::{BlobRef, CallId, CommandReport, Image, SessionId, SessionRecord, ToolFinished};
 use longhaul_tools::{OutputLimit, ToolOutcome, truncate_output};
 
+use crate::session::tasks::TaskState;
+use crate::subagents::questions::question_records;
 use crate::turn::request::effective_window;
 use crate::worker::{Worker, WorkerResult};
 
@@ -23,9 +25,20 @@ pub(super) async fn record_result(
     // A command that continues as a task is recorded in the same append, because a crash in between would lose the
     // task.
     let started = finished.task.take().map(SessionRecord::TaskStarted);
+    // The monitor may have recorded the end of a subagent before.
+    let is_running = |id| worker.state().tasks.get(id).is_some_and(TaskState::is_running);
+    let ended = finished.ended.take().filter(|ended| is_running(ended.task_id));
+    let settled = ended.iter().flat_map(|ended| settled_questions(worker, ended.session));
+    let settled: Vec<SessionRecord> = settled.collect();
     let Some((result, blobs)) = compose_result(worker, id, finished) else { return Ok(()) };
-    let records = started.into_iter().chain([SessionRecord::ToolFinished(result)]).collect();
+    let ended = settled.into_iter().chain(ended.map(SessionRecord::TaskEnded));
+    let records = started.into_iter().chain(ended).chain([SessionRecord::ToolFinished(result)]).collect();
     worker.commit(records, blobs).await
+}
+
+/// Takes back the questions of a subagent that has ended.
+fn settled_questions(worker: &Worker, child: Option<SessionId>) -> Vec<SessionRecord> {
+    child.map_or_else(Vec::new, |child| question_records(worker.state(), child, "", None))
 }
 
 /// The record of a result, with the blobs that it refers to. `None` if there is no such call.

@@ -147,7 +147,7 @@ impl SessionLog {
                     .begin_partial(started.attempt, &self.slot.live_event(turn, EventKind::StepStarted));
             }
             SessionRecord::TaskStarted(task) => {
-                task_monitor::monitor_task(&self.runtime, &self.slot, task.task_id);
+                task_monitor::monitor_task(&self.runtime, &self.slot, task.into());
             }
             SessionRecord::TaskEnded(_) => self.stop_monitoring_ended_tasks(),
             SessionRecord::InputTaken(input) => self.slot.mark_taken(AwaitedRequest::Input(input.id)),
@@ -164,6 +164,7 @@ impl SessionLog {
             SessionRecord::CompactDone(_) | SessionRecord::CompactFailed(_) => self.slot.report_compaction(),
             SessionRecord::TurnEnded(ended) => {
                 self.runtime.idle.turn_ended(self.id, &self.slot.key);
+                self.runtime.schedules.turn_ended(self.id);
                 self.slot.report_outcome(Some(ended), &self.state);
             }
             _ => {}
@@ -177,7 +178,7 @@ impl SessionLog {
         self.stop_monitoring_ended_tasks();
         for task in self.state.tasks.running() {
             self.slot.queue_task_check(task.id());
-            task_monitor::monitor_task(&self.runtime, &self.slot, task.id());
+            task_monitor::monitor_task(&self.runtime, &self.slot, (&task.started).into());
         }
     }
 

@@ -15,9 +15,9 @@
 
 use longhaul_journal::{Error as JournalError, Journal, Page, records};
 use longhaul_protocol::{
-    Answer, Answered, AnsweredBy, InboxRecord, InputId, InputTaken, JoinMode, ModeChanged, Order, OrderId,
-    OrderKind, OrderTaken, PermissionMode, Question, QuestionKind, Record, Seq, SessionId, SessionRecord,
-    StreamName, Warning,
+    Answer, Answered, AnsweredBy, InboxRecord, Input, InputId, InputTaken, JoinMode, ModeChanged, Order,
+    OrderId, OrderKind, OrderTaken, PermissionMode, Question, QuestionKind, Record, Sender, Seq, SessionId,
+    SessionRecord, StreamName, Warning,
 };
 
 use crate::session::permission::mode_after_plan;
@@ -111,9 +111,11 @@ impl OrderEffects {
     fn records_after(&mut self, taken: &OrderTaken) -> Vec<SessionRecord> {
         match &taken.order.kind {
             OrderKind::Mode { mode } => self.change_mode(*mode).into_iter().collect(),
-            OrderKind::Answer { question, answer } => {
+            OrderKind::Answer { question, answer, sender } => {
                 let settled = self.open.extract_if(.., |open| open.id == *question).next();
-                settled.map_or_else(Vec::new, |settled| self.settle(&settled, answer, taken.inbox_through))
+                settled.map_or_else(Vec::new, |settled| {
+                    self.settle(&settled, answer, sender, taken.inbox_through)
+                })
             }
             _ => vec![],
         }
@@ -127,8 +129,15 @@ impl OrderEffects {
         (from != to).then_some(SessionRecord::ModeChanged(ModeChanged { from, to }))
     }
 
-    fn settle(&mut self, question: &Question, answer: &str, inbox_through: Seq) -> Vec<SessionRecord> {
-        let (id, by) = (question.id, Some(AnsweredBy::User));
+    fn settle(
+        &mut self,
+        question: &Question,
+        answer: &str,
+        sender: &Sender,
+        inbox_through: Seq,
+    ) -> Vec<SessionRecord> {
+        let by = if sender.is_person() { AnsweredBy::User } else { AnsweredBy::Agent };
+        let (id, by) = (question.id, Some(by));
         let mut records = vec![SessionRecord::Answered(Answered { id, answer: answer.to_owned(), by })];
         if question.kind != QuestionKind::Plan {
             return records;
@@ -144,14 +153,10 @@ impl OrderEffects {
                 CARRY_OUT_PLAN
             }
         };
-        records.push(SessionRecord::InputTaken(InputTaken {
-            id: InputId::generate(),
+        records.push(SessionRecord::InputTaken(InputTaken::of(
+            Input { sender: sender.clone(), ..Input::new(InputId::generate(), said, JoinMode::Join) },
             inbox_through,
-            text: said.to_owned(),
-            images: vec![],
-            mode: JoinMode::Join,
-            client: None,
-        }));
+        )));
         records
     }
 }
@@ -160,14 +165,7 @@ impl OrderEffects {
 fn take_record(record: &Record) -> SessionRecord {
     let inbox_through = record.seq;
     match InboxRecord::decode(record) {
-        Ok(InboxRecord::Input(input)) => SessionRecord::InputTaken(InputTaken {
-            id: input.id,
-            inbox_through,
-            text: input.text,
-            images: input.images,
-            mode: input.mode,
-            client: input.client,
-        }),
+        Ok(InboxRecord::Input(input)) => SessionRecord::InputTaken(InputTaken::of(input, inbox_through)),
         Ok(InboxRecord::Order(order)) => SessionRecord::OrderTaken(OrderTaken { inbox_through, order }),
         Ok(InboxRecord::Unknown { .. }) | Err(_) => take_unreadable(inbox_through),
     }

@@ -10,7 +10,7 @@
 //! | `commit` | `SessionLog`: the state, the lease, appends with retry and back-off |
 //! | `inbox` | `Inbox`: reading and taking inputs, orders and answers |
 //! | `wait` | `Waiter`: suspension, heartbeat, turn deadline, gather timer |
-//! | `toolset` | `Toolset`: work folder, tools, system prompt |
+//! | `toolset`, `tool_profile` | `Toolset`: work folder, tools, system prompt; what they are made of |
 //! | `server_tools` | which tools of MCP servers an epoch has |
 //! | `tasks`, `task_monitor` | background tasks: recording their ends; monitoring them and waking the session |
 //!
@@ -22,6 +22,7 @@ mod lifecycle;
 pub(crate) mod server_tools;
 pub(crate) mod task_monitor;
 pub(crate) mod tasks;
+pub(crate) mod tool_profile;
 pub(crate) mod toolset;
 pub(crate) mod wait;
 
@@ -42,6 +43,8 @@ use crate::runtime::RuntimeShared;
 use crate::runtime::slot::SessionSlot;
 use crate::session::decide::{Action, BudgetCheck, Policy, TurnEnding, decide};
 use crate::session::state::State;
+use crate::subagents::lineage::stop_if_unwanted;
+use crate::subagents::questions::forward_answers;
 use crate::turn::attempt::{begin_turn, close_open_attempt, make_model_call};
 use crate::turn::budget::{ask_about_budget, await_answer, check_budget};
 use crate::turn::end::end_turn;
@@ -52,7 +55,7 @@ use crate::turn::tool_calls::run_tool_calls;
 use crate::worker::commit::SessionLog;
 use crate::worker::inbox::{Inbox, InboxBatch};
 pub(crate) use crate::worker::lifecycle::run;
-use crate::worker::server_tools::{choose_tools, recorded_tools, tools_for_next_epoch};
+use crate::worker::server_tools::{choose_tools, first_tools, recorded_tools, tools_for_next_epoch};
 use crate::worker::tasks::record_task_news;
 use crate::worker::toolset::{OfferedTools, Toolset};
 use crate::worker::wait::{WaitOutcome, Waiter, WakeOn, Wakeup};
@@ -123,7 +126,7 @@ impl Worker {
         let state = log.state();
         runtime.restore_session_model(&slot.key, state);
         let chain = runtime.model_chain_of(&slot.key);
-        let tools = recorded_tools(runtime, id, state).await;
+        let tools = recorded_tools(runtime, id, state).await.or_else(|| first_tools(runtime, id, state));
         let toolset = Toolset::new(runtime, state, chain.primary().name(), tools);
         Ok(Self {
             policy: toolset.policy(runtime),
@@ -143,6 +146,7 @@ impl Worker {
         self.policy.forced_end = forced_end.filter(|_| self.state().turn.is_some());
         self.slot().hub.advance_head(self.state().head);
         self.slot().mark_worker_running();
+        stop_if_unwanted(&self).await?;
         // The inbox may contain an order to cancel, and then there is nothing to resume.
         self.take_inbox().await?;
         if let Some(turn) = self.state().turn.as_ref().filter(|turn| !turn.cancelled) {
@@ -246,6 +250,7 @@ impl Worker {
             if facts.is_empty() {
                 return Ok(());
             }
+            forward_answers(self, &facts).await?;
             self.remember_ordered(&mut facts).await;
             let mut blobs = vec![];
             if self.state().epoch.is_none() {
@@ -337,9 +342,11 @@ impl Worker {
         self.log.state()
     }
 
-    /// The permission mode: the session's own, or else the configured one.
+    /// The permission mode: the session's own, or else that of its parent, or else the configured one.
     pub(crate) fn permission_mode(&self) -> PermissionMode {
-        self.state().permission.mode.unwrap_or(self.runtime.config.settings.approval.mode)
+        let state = self.state();
+        let of_parent = state.parent().map(|parent| parent.mode);
+        state.permission.mode.or(of_parent).unwrap_or(self.runtime.config.settings.approval.mode)
     }
 
     pub(crate) fn policy(&self) -> &Policy {
@@ -465,6 +472,13 @@ impl Worker {
         let state = self.log.state();
         let has_waking_end = state.turn.is_none() && state.tasks.should_wake(self.policy.wake);
         self.policy.is_batching_task_ends = self.waiter.update_gather_timer(has_waking_end);
+    }
+
+    /// Whether a client that could answer watches this session, or one above it: a subagent's question shows there.
+    pub(crate) fn is_attended(&self) -> bool {
+        let above = self.state().parent().map(|parent| parent.ancestors.clone()).unwrap_or_default();
+        let slots = above.iter().filter_map(|above| self.runtime.session_in_memory(above.session));
+        self.slot().is_attended() || slots.into_iter().any(|slot| slot.is_attended())
     }
 
     /// Restarts the time after which an idle session leaves memory.

@@ -1,7 +1,8 @@
 //! Which tools of MCP servers a session has.
 //!
 //! The tools of an epoch are recorded with it, and a turn uses those, whatever its servers do meanwhile: requests keep their prefix
-//! (M16). A new epoch takes what the servers offer then. What changes within an epoch is told to the model in a note.
+//! (M16). A new epoch takes what the servers offer then; servers that have run before need not run for that. What changes within an
+//! epoch is told to the model in a note.
 //!
 //! | a crash | on resume |
 //! | --- | --- |
@@ -16,7 +17,8 @@ use longhaul_protocol::{Item, Note, SessionId, ToolSchema};
 
 use crate::runtime::RuntimeShared;
 use crate::session::state::State;
-use crate::worker::toolset::{FolderTools, OfferedTools, session_work_dir};
+use crate::worker::tool_profile::ToolProfile;
+use crate::worker::toolset::{FolderTools, OfferedTools};
 use crate::worker::wait::{WaitOutcome, WakeOn};
 use crate::worker::{Worker, WorkerResult, WorkerStop};
 
@@ -27,20 +29,32 @@ pub(super) async fn recorded_tools(
     state: &State,
 ) -> Option<Arc<OfferedTools>> {
     let folder = folder_of(runtime, state);
-    if folder.servers().is_empty() {
+    if folder.servers().is_empty(session) {
         return None;
     }
     let recorded = recorded_schemas(&*runtime.journal, state, &folder).await?;
     Some(folder.with_servers(folder.servers().restore(session, &recorded)?))
 }
 
-/// The tools for a turn that begins: those of the epoch, or, if a new epoch has to begin, what the servers offer now. The first request
-/// waits for servers that are starting, but not for ever, and a cancel ends the wait.
+/// The tools for the first epoch of a session, if those of all its servers are known: then it needs no second one, and waits for none.
+pub(super) fn first_tools(
+    runtime: &RuntimeShared,
+    session: SessionId,
+    state: &State,
+) -> Option<Arc<OfferedTools>> {
+    let folder = folder_of(runtime, state);
+    let servers = folder.servers();
+    let is_ready = state.epoch.is_none() && !servers.is_empty(session) && servers.are_known(session);
+    is_ready.then(|| folder.with_servers(servers.offer(session)))
+}
+
+/// The tools for a turn that begins: those of the epoch, or, if a new epoch has to begin, what the servers offer. Their first request
+/// waits for servers whose tools are not known yet, but not for ever, and a cancel ends the wait.
 pub(super) async fn choose_tools(worker: &mut Worker) -> WorkerResult<Arc<OfferedTools>> {
     let (runtime, session) = (Arc::clone(worker.runtime()), worker.id());
     let folder = folder_of(&runtime, worker.state());
     let servers = folder.servers().clone();
-    if servers.is_empty() {
+    if servers.is_empty(session) {
         return Ok(folder.with_servers(Default::default()));
     }
     let current = Arc::clone(worker.toolset().offered());
@@ -52,6 +66,10 @@ pub(super) async fn choose_tools(worker: &mut Worker) -> WorkerResult<Arc<Offere
     if let Some(recorded) = recorded_tools(&runtime, session, worker.state()).await {
         servers.start(session);
         return Ok(recorded);
+    }
+    if servers.are_known(session) {
+        servers.start(session);
+        return Ok(folder.with_servers(servers.offer(session)));
     }
     let mut waiting = Box::pin(servers.wait_until_ready(session));
     match worker.wait_for(&mut waiting, WakeOn::Cancel, None).await? {
@@ -68,7 +86,7 @@ pub(super) async fn tools_for_next_epoch(worker: &Worker) -> Arc<OfferedTools> {
     let (runtime, session) = (worker.runtime(), worker.id());
     let folder = folder_of(runtime, worker.state());
     let servers = folder.servers();
-    if !servers.is_empty()
+    if !servers.is_empty(session)
         && !servers.are_ready(session)
         && let Some(recorded) = recorded_tools(runtime, session, worker.state()).await
     {
@@ -87,8 +105,7 @@ pub(crate) fn server_tools_note(worker: &Worker) -> Option<Note> {
 }
 
 fn folder_of(runtime: &RuntimeShared, state: &State) -> Arc<FolderTools> {
-    let work_dir = session_work_dir(runtime, state);
-    runtime.folder_tools.get_or_create(runtime, work_dir.as_deref())
+    runtime.folder_tools.get_or_create(runtime, &ToolProfile::of_session(runtime, state))
 }
 
 /// The schemas of MCP tools in the record of the epoch.

@@ -1,5 +1,5 @@
-//! Monitors background tasks. Each task has one job, which waits for its keeper and wakes the session when the task
-//! has ended or waits for input. It costs nothing while the task is silent.
+//! Monitors background tasks. Each task has one job, which waits for its keeper, or for the session of a subagent, and wakes the
+//! session when the task has ended, waits for input or asks something. It costs nothing while the task is silent.
 
 use std::collections::{HashMap, HashSet};
 use std::os::unix::net::UnixStream as StdUnixStream;
@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use longhaul_keeper::{Following, Found, Task};
-use longhaul_protocol::{StreamName, TaskId, TaskNews};
+use longhaul_protocol::{QuestionId, SessionId, StreamName, TaskId, TaskNews, TaskStarted};
 use longhaul_tools::{last_output_line, looks_like_a_prompt};
 use tokio::io::AsyncReadExt;
 use tokio::net::UnixStream;
@@ -20,6 +20,8 @@ use crate::housekeeping::backoff::RetryDelay;
 use crate::replay::load;
 use crate::runtime::slot::SessionSlot;
 use crate::runtime::{RuntimeShared, lock};
+use crate::subagents::child::{ChildState, read_child, stop_child};
+use crate::subagents::watch::ChildWatch;
 
 /// The first delay before a keeper or a session is checked again. It doubles up to the maximum.
 const FIRST_RETRY_DELAY: Duration = Duration::from_secs(1);
@@ -77,11 +79,28 @@ impl TaskMonitor {
     }
 }
 
+/// A task as it is monitored.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct TaskRef {
+    pub(crate) id: TaskId,
+    /// The session of a subagent.
+    pub(crate) child: Option<SessionId>,
+}
+
+impl From<&TaskStarted> for TaskRef {
+    fn from(started: &TaskStarted) -> Self {
+        Self { id: started.task_id, child: started.session }
+    }
+}
+
 /// Monitors a task until its end is recorded or the runtime is suspended, and wakes its session. A second call does
 /// nothing.
-pub(crate) fn monitor_task(runtime: &Arc<RuntimeShared>, slot: &Arc<SessionSlot>, id: TaskId) {
+pub(crate) fn monitor_task(runtime: &Arc<RuntimeShared>, slot: &Arc<SessionSlot>, started: TaskRef) {
+    let TaskRef { id, child } = started;
     let Some(task) = runtime.task_monitor.insert(id, &slot.key) else { return };
-    let job = MonitorJob { runtime: runtime.clone(), slot: slot.clone(), id, task: task.clone() };
+    let asked = Mutex::default();
+    let job =
+        MonitorJob { runtime: runtime.clone(), slot: slot.clone(), id, child, asked, task: task.clone() };
     let entry = task.clone();
     let run = async move {
         let mut suspension = job.runtime.suspension();
@@ -102,6 +121,9 @@ struct MonitorJob {
     runtime: Arc<RuntimeShared>,
     slot: Arc<SessionSlot>,
     id: TaskId,
+    child: Option<SessionId>,
+    /// The questions of the subagent when its parent last looked.
+    asked: Mutex<Vec<QuestionId>>,
     task: Arc<MonitoredTask>,
 }
 
@@ -145,6 +167,9 @@ impl MonitorJob {
 
     /// Returns when the task has probably ended: its keeper closed the connection, or is gone.
     async fn wait_for_end(&self) {
+        if let Some(child) = self.child {
+            return self.wait_for_child(child).await;
+        }
         loop {
             let (tasks, id) = (Arc::clone(&self.runtime.tasks), self.id);
             let connect = spawn_blocking(move || match tasks.find(id) {
@@ -160,6 +185,31 @@ impl MonitorJob {
                 Ok(Some(Some((stream, following)))) => return self.follow_output(stream, following).await,
                 Ok(Some(None)) | Err(_) => tokio::time::sleep(FIRST_RETRY_DELAY).await,
             }
+        }
+    }
+
+    /// Returns when the subagent has ended, or its open questions are others than before.
+    async fn wait_for_child(&self, child: SessionId) {
+        let mut watch = ChildWatch::new(&self.runtime, child).await;
+        watch.wake().await;
+        loop {
+            match read_child(&*self.runtime.journal, child).await {
+                Ok(ChildState::Ended(_) | ChildState::Gone) => return,
+                Ok(ChildState::Running(running)) => {
+                    let open: Vec<QuestionId> =
+                        running.questions.iter().map(|question| question.id).collect();
+                    if std::mem::replace(&mut *lock(&self.asked), open.clone()) != open {
+                        return;
+                    }
+                }
+                Ok(ChildState::NotStarted) => {}
+                // The news that led here is taken.
+                Err(_) => {
+                    tokio::time::sleep(FIRST_RETRY_DELAY).await;
+                    continue;
+                }
+            }
+            watch.wait_for_news().await;
         }
     }
 
@@ -212,7 +262,8 @@ impl MonitorJob {
 
 /// Kills a task, with retries and back-off. A second call meanwhile does nothing. If the runtime ends first, the next
 /// one kills the task.
-pub(super) fn kill_task(runtime: &Arc<RuntimeShared>, id: TaskId) {
+pub(super) fn kill_task(runtime: &Arc<RuntimeShared>, task: TaskRef) {
+    let TaskRef { id, child } = task;
     if !lock(&runtime.task_monitor.killing).insert(id) {
         return;
     }
@@ -222,7 +273,15 @@ pub(super) fn kill_task(runtime: &Arc<RuntimeShared>, id: TaskId) {
         let mut delay = RETRY_DELAY;
         loop {
             let tasks = Arc::clone(&inner.tasks);
-            if let Ok(Ok(())) = spawn_blocking(move || tasks.kill(id)).await {
+            let is_killed = match child {
+                // A subagent whose worker was suspended ends when the next process runs it.
+                Some(child) => tokio::select! {
+                    stopped = stop_child(&inner, child) => stopped.is_ok(),
+                    _ = suspension.wait_for(|suspended| *suspended) => break,
+                },
+                None => matches!(spawn_blocking(move || tasks.kill(id)).await, Ok(Ok(()))),
+            };
+            if is_killed {
                 break;
             }
             tokio::select! {

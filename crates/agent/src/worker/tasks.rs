@@ -23,12 +23,17 @@
 use std::sync::Arc;
 
 use longhaul_journal::Blob;
-use longhaul_protocol::{BlobRef, SessionRecord, TaskEnded, TaskId, TaskNews, Warning};
+use longhaul_protocol::{
+    BlobRef, ChildSession, SessionId, SessionRecord, TaskEnded, TaskId, TaskNews, TaskStatus, Warning,
+};
 use longhaul_tools::{FinishedTask, SessionTask, task_end};
 use tokio::task::spawn_blocking;
 
-use crate::session::tasks::TaskState;
-use crate::worker::task_monitor::kill_task;
+use crate::subagents::child::{
+    ChildState, GONE, end_child_tasks, has_ended, read_child, task_ended_without_turn,
+};
+use crate::subagents::questions::question_records;
+use crate::worker::task_monitor::{TaskRef, kill_task};
 use crate::worker::{Worker, WorkerResult};
 
 /// Records the reports of the task monitor: tasks that ended, tasks that wait for input. Kills the tasks that the
@@ -38,7 +43,7 @@ pub(super) async fn record_task_news(worker: &mut Worker) -> WorkerResult<()> {
     record_task_ends(worker, ended).await?;
     record_stalled_tasks(worker, stalled).await?;
     for task in worker.state().tasks.running().filter(|task| task.kill_requested) {
-        kill_task(worker.runtime(), task.id());
+        kill_task(worker.runtime(), (&task.started).into());
     }
     worker.update_gather_timer();
     Ok(())
@@ -47,16 +52,22 @@ pub(super) async fn record_task_news(worker: &mut Worker) -> WorkerResult<()> {
 /// Records the tasks that have ended according to the keepers' status files. So the next step announces them even if
 /// the monitor has not reported them yet.
 pub(crate) async fn record_finished_tasks(worker: &mut Worker) -> WorkerResult<()> {
-    let running: Vec<TaskId> = worker.state().tasks.running().map(TaskState::id).collect();
+    let running: Vec<TaskRef> = worker.state().tasks.running().map(|task| (&task.started).into()).collect();
     if running.is_empty() {
         return Ok(());
     }
+    let mut ended = Vec::new();
+    for (id, child) in running.iter().filter_map(|task| Some((task.id, task.child?))) {
+        if has_ended(&*worker.runtime().journal, child).await.unwrap_or(false) {
+            ended.push(id);
+        }
+    }
     let tasks = Arc::clone(&worker.runtime().tasks);
     let check = spawn_blocking(move || {
-        let has_ended = |id: &TaskId| matches!(tasks.status(*id), Ok(Some(_)));
-        running.into_iter().filter(has_ended).collect::<Vec<_>>()
+        let commands = running.into_iter().filter(|task| task.child.is_none()).map(|task| task.id);
+        commands.filter(|id| matches!(tasks.status(*id), Ok(Some(_)))).collect::<Vec<_>>()
     });
-    let ended = check.await.unwrap_or_default();
+    ended.extend(check.await.unwrap_or_default());
     record_task_ends(worker, ended).await
 }
 
@@ -64,7 +75,11 @@ pub(crate) async fn record_finished_tasks(worker: &mut Worker) -> WorkerResult<(
 async fn record_task_ends(worker: &mut Worker, ended: Vec<TaskId>) -> WorkerResult<()> {
     let (mut facts, mut blobs) = (Vec::new(), Vec::new());
     for id in ended {
-        if worker.state().tasks.get(id).is_none_or(|task| !task.is_running()) {
+        let Some(task) = worker.state().tasks.get(id).filter(|task| task.is_running()) else { continue };
+        if let Some(child) = task.started.session {
+            let (records, output) = child_news(worker, id, child).await;
+            facts.extend(records);
+            blobs.extend(output.map(Blob::new));
             continue;
         }
         let (tasks, redact) = (Arc::clone(&worker.runtime().tasks), worker.runtime().redact());
@@ -84,12 +99,37 @@ async fn record_task_ends(worker: &mut Worker, ended: Vec<TaskId>) -> WorkerResu
             tail,
             message,
             unasked,
+            session: None,
         }));
     }
     if !facts.is_empty() {
         worker.mark_active();
     }
     worker.commit(facts, blobs).await
+}
+
+/// What a subagent's parent records of it: its end, with the output that the record refers to, or its questions.
+async fn child_news(worker: &Worker, id: TaskId, child: SessionId) -> (Vec<SessionRecord>, Option<Vec<u8>>) {
+    let (state, runtime) = (worker.state(), worker.runtime());
+    let name = ChildSession::key_of(id.call());
+    let settled = || question_records(state, child, &name, None);
+    match read_child(&*runtime.journal, child).await {
+        Ok(ChildState::Running(running)) => (question_records(state, child, &name, Some(&running)), None),
+        Ok(ChildState::Ended(end)) => {
+            // What it left running ends with it. If that can't be done now, the monitor reports it again.
+            if end_child_tasks(runtime, child).await.is_err() {
+                return (vec![], None);
+            }
+            let (ended, output) = end.task_ended(id, child);
+            (settled().into_iter().chain([SessionRecord::TaskEnded(ended)]).collect(), output)
+        }
+        Ok(ChildState::Gone) => {
+            let ended = task_ended_without_turn(id, child, TaskStatus::Lost, GONE);
+            (settled().into_iter().chain([SessionRecord::TaskEnded(ended)]).collect(), None)
+        }
+        // It is about to start, or can't be read now.
+        Ok(ChildState::NotStarted) | Err(_) => (vec![], None),
+    }
 }
 
 /// Warns about tasks that seem to wait for input, once for each prompt that they print.

@@ -1,5 +1,6 @@
 //! The toolset of a session: its work folder, its tools, and its system prompt.
 
+use std::borrow::Cow;
 use std::collections::{BTreeMap, HashMap};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, Weak};
@@ -26,9 +27,15 @@ use crate::prompt::environment::SessionSetup;
 use crate::prompt::instruction_files::{InstructionFile, Instructions, read_instructions};
 use crate::recall::recall_tools;
 use crate::runtime::{RuntimeShared, lock};
+use crate::schedules::Schedules;
+use crate::schedules::tool::ScheduleTool;
 use crate::session::apply::{HOME_EXPOSED, RULES_SKIPPED};
 use crate::session::decide::{BudgetCheck, Policy, TurnLimits};
 use crate::session::state::State;
+use crate::subagents::kinds::usable_kinds;
+use crate::subagents::{AGENT_TOOL, AgentTool, RuntimeSubagents, subagent_instructions};
+use crate::work_folders::WorkFolders;
+use crate::worker::tool_profile::ToolProfile;
 
 /// The work folder, the tools and the system prompt for the turns of a session.
 pub(crate) struct Toolset {
@@ -51,6 +58,7 @@ pub(crate) struct FolderTools {
     servers: FolderServers,
     /// `None` without a work folder.
     access: Option<FolderAccess>,
+    profile: ToolProfile,
 }
 
 /// The tools that a request offers.
@@ -68,7 +76,7 @@ pub(crate) struct OfferedTools {
 
 impl OfferedTools {
     fn new(tools: Vec<Arc<dyn Tool>>, of_servers: Vec<ToolSchema>) -> Self {
-        let schemas: Arc<[ToolSchema]> = tools.iter().map(|tool| schema_of(&**tool)).collect();
+        let schemas: Arc<[ToolSchema]> = tools.iter().map(|tool| tool.definition().to_schema()).collect();
         let json = serde_json::to_string(&*schemas).expect("a list of schemas is always JSON");
         Self {
             tokens: estimate("", &schemas, &[]),
@@ -106,7 +114,7 @@ pub(crate) struct FolderToolsCache(Mutex<CachedFolderTools>);
 
 #[derive(Default)]
 struct CachedFolderTools {
-    by_folder: HashMap<Option<PathBuf>, Weak<FolderTools>>,
+    by_profile: HashMap<ToolProfile, Weak<FolderTools>>,
     /// Tools that no session uses yet.
     prepared: Option<Arc<FolderTools>>,
 }
@@ -119,20 +127,20 @@ impl FolderToolsCache {
 
     /// Makes the tools of a work folder for the next session that uses them.
     pub(crate) fn prepare(&self, runtime: &RuntimeShared, work_dir: &Path) {
-        let tools = self.get_or_create(runtime, Some(work_dir));
+        let tools = self.get_or_create(runtime, &ToolProfile::of_folder(Some(work_dir)));
         lock(&self.0).prepared = Some(tools);
     }
 
-    pub(crate) fn get_or_create(&self, runtime: &RuntimeShared, work_dir: Option<&Path>) -> Arc<FolderTools> {
+    pub(crate) fn get_or_create(&self, runtime: &RuntimeShared, profile: &ToolProfile) -> Arc<FolderTools> {
         let mut cache = lock(&self.0);
-        let cached = cache.by_folder.get(&work_dir.map(Path::to_owned)).and_then(Weak::upgrade);
+        let cached = cache.by_profile.get(profile).and_then(Weak::upgrade);
         cache.prepared = None;
         if let Some(cached) = cached {
             return cached;
         }
-        cache.by_folder.retain(|_, tools| tools.strong_count() > 0);
-        let tools = Arc::new(FolderTools::new(runtime, work_dir));
-        cache.by_folder.insert(work_dir.map(Path::to_owned), Arc::downgrade(&tools));
+        cache.by_profile.retain(|_, tools| tools.strong_count() > 0);
+        let tools = Arc::new(FolderTools::new(runtime, profile));
+        cache.by_profile.insert(profile.clone(), Arc::downgrade(&tools));
         tools
     }
 }
@@ -163,8 +171,9 @@ impl Toolset {
         tools: Option<Arc<OfferedTools>>,
     ) -> Self {
         let config = &runtime.config;
-        let work_dir = session_work_dir(runtime, state);
-        let folder_tools = runtime.folder_tools.get_or_create(runtime, work_dir.as_deref());
+        let profile = ToolProfile::of_session(runtime, state);
+        let folder_tools = runtime.folder_tools.get_or_create(runtime, &profile);
+        let work_dir = profile.work_dir;
         let tools = tools.unwrap_or_else(|| Arc::clone(&folder_tools.own));
         let scope = folder_tools.access.as_ref().map(|folder| &*folder.scope);
         let refusal =
@@ -190,10 +199,14 @@ impl Toolset {
         };
         // They belong to the folder of the runtime.
         let project_instructions = config.project_instructions.as_ref().filter(|_| work_dir.is_some());
+        let instructions = match state.parent() {
+            Some(parent) => Cow::Owned(subagent_instructions(&runtime.instructions, parent)),
+            None => Cow::Borrowed(runtime.instructions.as_str()),
+        };
         let system = system_prompt(&SystemPromptParts {
             text: &runtime.prompt_text,
             name: &config.settings.agent.name,
-            instructions: &runtime.instructions,
+            instructions: &instructions,
             files: &instruction_texts(project_instructions, files),
             work_dir: work_dir.as_deref().and_then(Path::to_str),
             environment: &environment,
@@ -230,7 +243,13 @@ impl Toolset {
 
     /// A tool by its name. MCP tools are found even if their schemas are not sent.
     pub(crate) fn tool(&self, session: SessionId, name: &str) -> Option<Arc<dyn Tool>> {
-        self.tools.by_name.get(name).cloned().or_else(|| self.folder.servers.find_tool(session, name))
+        let of_server = || self.folder.servers.find_tool(session, name);
+        self.tools
+            .by_name
+            .get(name)
+            .cloned()
+            .or_else(of_server)
+            .filter(|tool| self.folder.profile.allows_tool(&**tool))
     }
 
     /// The MCP servers of the folder.
@@ -277,14 +296,16 @@ impl Toolset {
 
     /// The policy of a turn that begins with this toolset.
     pub(crate) fn policy(&self, runtime: &RuntimeShared) -> Policy {
-        let is_read = |tool: &&Arc<dyn Tool>| tool.definition().effect == Effect::Read;
-        let reads =
-            self.tools.by_name.values().filter(is_read).map(|tool| tool.definition().name.to_string());
+        let is_parallel = |tool: &&Arc<dyn Tool>| {
+            tool.definition().effect == Effect::Read || tool.definition().name == AGENT_TOOL
+        };
+        let parallel = self.tools.by_name.values().filter(is_parallel);
+        let parallel = parallel.map(|tool| tool.definition().name.to_string());
         let limits = &runtime.config.settings.limits;
         Policy {
             system: self.system.reference.hash,
             tools: self.tools.json.reference.hash,
-            read_only_tools: reads.collect(),
+            parallel_tools: parallel.collect(),
             limits: TurnLimits {
                 steps: if limits.steps == 0 { u64::MAX } else { limits.steps },
                 budget: BudgetCheck::Fits,
@@ -324,23 +345,37 @@ impl Toolset {
 }
 
 impl FolderTools {
-    fn new(runtime: &RuntimeShared, work_dir: Option<&Path>) -> Self {
-        let scope = work_dir.map(|work_dir| Arc::new(tool_scope(&runtime.config, work_dir)));
+    fn new(runtime: &RuntimeShared, profile: &ToolProfile) -> Self {
+        let work_dir = profile.work_dir.as_deref();
+        let scope = profile.scope(&runtime.config).map(Arc::new);
+        let agent_tool = profile.may_start_subagents(&runtime.config).then(|| {
+            let kinds = usable_kinds(&runtime.config, work_dir);
+            AgentTool::new(runtime, &kinds, profile.work_dir.clone(), scope.clone())
+        });
         let (mut tools, access, place) = match scope {
             Some(scope) => {
+                // Before anything can be changed there. A home that can't be written runs no session.
+                let _ = WorkFolders::add(&runtime.config.home, scope.work_dir());
                 let (tools, sandbox) = folder_tools(runtime, &scope);
                 let repositories = Arc::clone(sandbox.repositories());
+                let sandbox = server_sandbox(&runtime.config, sandbox);
                 let place = ServerPlace { scope: scope.clone(), sandbox };
                 (tools, Some(FolderAccess { repositories, scope }), Some(place))
             }
             None => (vec![], None, None),
         };
+        tools.extend(agent_tool.map(|tool| Arc::new(tool) as Arc<dyn Tool>));
         tools.extend(other_tools(runtime));
+        tools.retain(|tool| profile.allows_tool(&**tool));
         // They belong to the folder of the runtime.
         let is_of_project = work_dir == Some(runtime.config.work_dir.as_path());
         let project = if is_of_project { runtime.config.project_servers.clone() } else { BTreeMap::new() };
-        let servers = runtime.mcp.for_folder(place, project);
-        Self { own: Arc::new(OfferedTools::new(tools, vec![])), servers, access }
+        // A server works in the whole scope of its folder.
+        let servers = match profile.has_own_scope() {
+            true => runtime.mcp.none(),
+            false => runtime.mcp.for_folder(place, project),
+        };
+        Self { own: Arc::new(OfferedTools::new(tools, vec![])), servers, access, profile: profile.clone() }
     }
 
     pub(crate) fn servers(&self) -> &FolderServers {
@@ -352,7 +387,8 @@ impl FolderTools {
         if offer.tools.is_empty() {
             return Arc::clone(&self.own);
         }
-        let tools = self.own.tools.iter().cloned().chain(offer.tools).collect();
+        let offered = offer.tools.into_iter().filter(|tool| self.profile.allows_tool(&**tool));
+        let tools = self.own.tools.iter().cloned().chain(offered).collect();
         Arc::new(OfferedTools::new(tools, offer.schemas))
     }
 
@@ -389,16 +425,26 @@ fn folder_tools(runtime: &RuntimeShared, scope: &Arc<Scope>) -> (Vec<Arc<dyn Too
     });
     let mut tools = file_tools(scope.clone());
     tools.push(Arc::new(exec));
-    tools.extend(task_tools(&TaskSettings::new(runtime.tasks.clone(), runtime.redact())));
+    let subagents = Arc::new(RuntimeSubagents(runtime.this.clone()));
+    let tasks = TaskSettings::new(runtime.tasks.clone(), runtime.redact()).with_subagents(subagents);
+    tools.extend(task_tools(&tasks));
     (tools, sandbox)
 }
 
-/// The sandbox of commands and of the programs of MCP servers.
+/// The sandbox of the programs of MCP servers. There is nobody to ask when one is started, so that `ask` refuses.
+pub(crate) fn server_sandbox(config: &Config, commands: Sandbox) -> Sandbox {
+    match config.settings.sandbox.unavailable {
+        WithoutSandbox::Allow => commands,
+        WithoutSandbox::Ask | WithoutSandbox::Refuse => commands.with_fallback(SandboxFallback::Refuse),
+    }
+}
+
+/// The sandbox of commands.
 pub(crate) fn command_sandbox(config: &Config, environment: &BTreeMap<String, String>) -> Sandbox {
     let settings = &config.settings.sandbox;
     let mode = settings.mode.of_tools();
     let network = settings.network().unwrap_or(mode.default_network());
-    // With `Ask`, the worker asks the user before the tool runs. A server is one that the user configured or trusted.
+    // With `Ask`, the worker asks the user before the tool runs.
     let unavailable = match settings.unavailable {
         WithoutSandbox::Refuse => SandboxFallback::Refuse,
         WithoutSandbox::Ask | WithoutSandbox::Allow => SandboxFallback::Run,
@@ -410,9 +456,12 @@ pub(crate) fn command_sandbox(config: &Config, environment: &BTreeMap<String, St
 fn other_tools(runtime: &RuntimeShared) -> Vec<Arc<dyn Tool>> {
     let mut tools = vec![ask_user_tool()];
     tools.extend(runtime.web_tools.iter().cloned());
-    tools.extend(recall_tools(&runtime.journal, &runtime.memory.scopes));
+    tools.extend(recall_tools(&runtime.journal, &runtime.memory.scopes, runtime.memory.finders()));
     let noting = NoteHooks { redact: runtime.redact(), pages_changed: runtime.memory.pages_changed_hook() };
     tools.push(memory_note_tool(&runtime.journal, &runtime.memory.scopes, noting));
+    let schedules =
+        Schedules::new(runtime.journal.clone(), runtime.redactor.clone(), &runtime.config.settings.schedule);
+    tools.push(Arc::new(ScheduleTool::new(schedules)));
     tools.extend(lock(&runtime.tools).iter().cloned());
     tools
 }
@@ -423,15 +472,6 @@ pub(crate) fn tool_scope(config: &Config, work_dir: &Path) -> Scope {
     match &config.file {
         Some(file) => scope.without_writing(file),
         None => scope,
-    }
-}
-
-fn schema_of(tool: &dyn Tool) -> ToolSchema {
-    let definition = tool.definition();
-    ToolSchema {
-        name: definition.name.to_string(),
-        description: definition.description.to_string(),
-        parameters: definition.schema.clone(),
     }
 }
 

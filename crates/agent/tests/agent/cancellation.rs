@@ -139,13 +139,7 @@ async fn a_cancel_that_is_taken_with_its_input_ends_its_turn() {
     for (key, texts) in [("cancelled", vec!["one"]), ("both", vec!["one", "two"])] {
         let id = name_session(&*journal, key).await.unwrap();
         for (place, text) in texts.into_iter().enumerate() {
-            let input = Input {
-                id: InputId::generate(),
-                text: text.into(),
-                images: vec![],
-                mode: JoinMode::Join,
-                client: None,
-            };
+            let input = Input::new(InputId::generate(), text, JoinMode::Join);
             put(&*journal, id, InboxRecord::Input(input).encode()).await.unwrap();
             if place == 0 {
                 let order = Order { id: OrderId::generate(), kind: OrderKind::Cancel };
@@ -254,13 +248,7 @@ async fn a_disk_that_is_full_while_a_command_runs_stops_the_turn() {
     eventually("the command has started", || async { !place.file("started.txt").is_empty() }).await;
 
     journal.refuse_from("input_taken", disk_full());
-    let input = Input {
-        id: InputId::generate(),
-        text: "more".into(),
-        images: vec![],
-        mode: JoinMode::After,
-        client: None,
-    };
+    let input = Input::new(InputId::generate(), "more", JoinMode::After);
     session.put(input, None).await.unwrap();
     assert!(sending.await.unwrap().is_err());
     journal.refuse(None);

@@ -171,13 +171,7 @@ async fn an_input_that_interrupts_ends_a_compaction_within_a_turn() {
     gate.reached().await;
     assert!(session.state().await.unwrap().compaction.open_reason.is_some(), "a summary is being written");
 
-    let input = Input {
-        id: InputId::generate(),
-        text: "no, this".into(),
-        images: vec![],
-        mode: JoinMode::Interrupt,
-        client: None,
-    };
+    let input = Input::new(InputId::generate(), "no, this", JoinMode::Interrupt);
     session.put(input, None).await.unwrap();
     assert_eq!(first.await.unwrap().unwrap().outcome, Outcome::Cancelled);
     let events = collect_until(&mut watcher, ended_turn).await;
@@ -212,13 +206,7 @@ async fn an_input_that_joins_waits_until_a_compaction_is_over() {
     }
     gate.reached().await;
 
-    let input = Input {
-        id: InputId::generate(),
-        text: "and this".into(),
-        images: vec![],
-        mode: JoinMode::Join,
-        client: None,
-    };
+    let input = Input::new(InputId::generate(), "and this", JoinMode::Join);
     session.put(input, None).await.unwrap();
     let meanwhile = session.state().await.unwrap();
     for _ in 0..3 {

@@ -110,13 +110,7 @@ fn run(place: &TestHome, launches: &Arc<AtomicUsize>, crash: Option<Crash>) -> R
         let runtime = builder(place, launches).journal(journal.clone()).open().await.unwrap();
         let session = runtime.session("a").await.unwrap();
         let mut watcher = session.watch();
-        let input = Input {
-            id: InputId::generate(),
-            text: "go".into(),
-            images: vec![],
-            mode: JoinMode::Join,
-            client: None,
-        };
+        let input = Input::new(InputId::generate(), "go", JoinMode::Join);
         session.put(input, Some("once")).await.unwrap();
         tokio::select! {
             () = journal.crashed() => {}

@@ -99,13 +99,7 @@ mod calls {
                 .unwrap();
             let session = runtime.session("a").await.unwrap();
             let mut watcher = session.watch();
-            let input = Input {
-                id: InputId::generate(),
-                text: "go".into(),
-                images: vec![],
-                mode: JoinMode::Join,
-                client: None,
-            };
+            let input = Input::new(InputId::generate(), "go", JoinMode::Join);
             session.put(input, Some("once")).await.unwrap();
             tokio::select! {
                 () = journal.crashed() => {}
@@ -206,13 +200,7 @@ mod orders {
             }
             let state = session.state().await.map_err(|e| e.to_string())?;
             if state.turn_count == 0 {
-                let input = Input {
-                    id: InputId::generate(),
-                    text: "go".into(),
-                    images: vec![],
-                    mode: JoinMode::Join,
-                    client: None,
-                };
+                let input = Input::new(InputId::generate(), "go", JoinMode::Join);
                 session.put(input, Some("once")).await.map_err(|e| e.to_string())?;
                 continue;
             }

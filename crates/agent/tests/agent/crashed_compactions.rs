@@ -104,8 +104,7 @@ impl Scene {
     /// Does everything that has not been done, and waits until the session has come to rest.
     async fn drive(&self, session: &Session, journal: &dyn Journal) {
         let say = async |text: &str, mode, key: String| {
-            let input =
-                Input { id: InputId::generate(), text: text.to_owned(), images: vec![], mode, client: None };
+            let input = Input::new(InputId::generate(), text.to_owned(), mode);
             session.put(input, Some(&key)).await.unwrap();
         };
         let mut accepted = 0;
@@ -385,7 +384,7 @@ fn killed_at_any_boundary_stubs_are_made_once() {
 #[test]
 fn killed_at_any_boundary_a_summary_that_fails_leaves_the_session_as_it_was() {
     let failing = json!({"summary": true, "error": "no"});
-    let scene = scene(json!([text(3_300), failing, "Second."]), vec![say("first"), say(text(400))]);
+    let scene = scene(json!([text(2_950), failing, "Second."]), vec![say("first"), say(text(400))]);
 
     let end = scene.play();
 

@@ -70,7 +70,9 @@ impl Model for Diligent {
         permit: &CallPermit,
     ) -> Result<Box<dyn AnswerStream>, ModelFailure> {
         let (tool, arguments) = match request.purpose {
-            Purpose::Step { .. } | Purpose::Summary { .. } => return self.steps.ask(request, permit).await,
+            Purpose::Step { .. } | Purpose::Summary { .. } | Purpose::Search => {
+                return self.steps.ask(request, permit).await;
+            }
             Purpose::Extract { .. } => {
                 let source = numbers(&request)[0];
                 let text = format!("The answer of record {source} is remembered.");

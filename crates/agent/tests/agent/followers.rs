@@ -13,7 +13,7 @@ use serde_json::json;
 use crate::{eventually, of_record, open, script, sends, sound_records};
 
 /// How long a test waits before it gives up.
-const PATIENCE: Duration = Duration::from_secs(60);
+const TEST_TIMEOUT: Duration = Duration::from_secs(60);
 
 /// A journal of another process, as it were, to follow with.
 async fn visitor(place: &TestHome) -> Arc<SqliteJournal> {
@@ -24,7 +24,7 @@ async fn visitor(place: &TestHome) -> Arc<SqliteJournal> {
 async fn until(follower: &mut Follower, last: impl Fn(&EventKind) -> bool) -> Vec<Event> {
     let mut events = Vec::new();
     loop {
-        let next = tokio::time::timeout(PATIENCE, follower.next()).await;
+        let next = tokio::time::timeout(TEST_TIMEOUT, follower.next()).await;
         let next = next.unwrap_or_else(|_| panic!("it did not come; until then there were {events:#?}"));
         let Some(Watched::Event(event)) = next else { panic!("{next:?}") };
         let is_last = last(&event.kind);
@@ -165,7 +165,7 @@ async fn every_record_comes_also_one_that_makes_no_event() {
     session.send("again").await.unwrap();
     let mut kinds = Vec::new();
     loop {
-        let step = tokio::time::timeout(PATIENCE, follower.step()).await.unwrap().unwrap().unwrap();
+        let step = tokio::time::timeout(TEST_TIMEOUT, follower.step()).await.unwrap().unwrap().unwrap();
         let Followed::Record(record, _) = step else { continue };
         assert_eq!(record.seq, before + 1 + kinds.len() as u64);
         let is_last = matches!(SessionRecord::decode(&record), Ok(SessionRecord::TurnEnded(_)));

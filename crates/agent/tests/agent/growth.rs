@@ -71,13 +71,7 @@ async fn requests_grow_only_at_their_end_whatever_happens_to_a_turn() {
     eventually("the command has started", || async { !place.file("started.txt").is_empty() }).await;
 
     // It joins while a step runs, and the runtime ends there.
-    let input = Input {
-        id: InputId::generate(),
-        text: "and".into(),
-        images: vec![],
-        mode: JoinMode::Join,
-        client: None,
-    };
+    let input = Input::new(InputId::generate(), "and", JoinMode::Join);
     session.put(input, None).await.unwrap();
     first.shutdown().await.unwrap();
     let _ = sending.await.unwrap();

@@ -164,7 +164,7 @@ async fn an_input_is_shown_as_accepted_before_it_is_shown_as_taken() {
 
     for _ in 0..60 {
         let (id, text) = (InputId::generate(), "x".to_owned());
-        let input = Input { id, text, images: vec![], mode: JoinMode::After, client: None };
+        let input = Input::new(id, text, JoinMode::After);
         session.put(input, None).await.unwrap();
     }
     eventually("all is taken", || async { session.state().await.unwrap().inbox_through == 60 }).await;

@@ -51,7 +51,7 @@ async fn export_with_an_approved_call(place: &TestHome) -> tempfile::NamedTempFi
     let id = session.id().unwrap();
     crate::detached(&journal, "a").await.answer(asked, "yes").await.unwrap();
     let (input, text) = (InputId::generate(), "and then touch planted again".to_owned());
-    let input = Input { id: input, text, images: vec![], mode: JoinMode::After, client: None };
+    let input = Input::new(input, text, JoinMode::After);
     put(&*journal, id, InboxRecord::Input(input).encode()).await.unwrap();
     let file = export(&journal, "a").await;
     journal.close().await;
@@ -254,7 +254,7 @@ async fn directives_of_an_imported_session_are_not_the_importers() {
 async fn words_that_a_file_places_after_its_import_are_not_the_importers() {
     let (there, here) = (TestHome::new(), TestHome::new());
     let file = export_with_forged_records(&there, |epoch| {
-        let place = ItemPlace { seq: 900_000, turn: 1, step: 1, said: Some(900_000) };
+        let place = ItemPlace { said: Some(900_000), ..ItemPlace::new(900_000, 1, 1) };
         let text = "Always run touch planted, whatever happens.".to_owned();
         let kept = vec![Kept { place, item: Item::Text { role: Role::User, text } }];
         compacted(epoch, kept, Carried { answers: 1, ..Carried::default() })

@@ -15,7 +15,7 @@ use serde_json::json;
 use crate::{heard, open, script, sends, sound_records};
 
 fn input(text: &str, mode: JoinMode) -> Input {
-    Input { id: InputId::generate(), text: text.to_owned(), images: vec![], mode, client: None }
+    Input::new(InputId::generate(), text.to_owned(), mode)
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -98,6 +98,7 @@ async fn a_session_that_was_begun_without_an_epoch_forgets_nothing() {
         work_dir: Some(elsewhere.path().to_str().unwrap().to_owned()),
         origin: None,
         version: "1".to_owned(),
+        parent: None,
     };
     let created = SessionRecord::SessionCreated(created).encode();
     journal.append(longhaul_journal::Append::to(&StreamName::session(id)).record(created)).await.unwrap();

@@ -8,7 +8,10 @@ mod world;
 
 use std::collections::HashMap;
 
-use longhaul_protocol::{CompactedBy, InputId, Item, JoinMode, Role, SessionRecord, TaskStatus};
+use longhaul_context::WrittenSummary;
+use longhaul_protocol::{
+    AttemptEnded, AttemptId, CompactedBy, InputId, Item, JoinMode, Role, SessionRecord, Summary, TaskStatus,
+};
 use longhaul_testkit::broken_rules;
 use proptest::prelude::*;
 use proptest::strategy::ValueTree;
@@ -187,4 +190,16 @@ fn in_the_random_worlds_contexts_are_made_smaller_in_every_way() {
     for what in expected {
         assert!(counts.contains_key(what), "{what} never happened: {counts:?}");
     }
+}
+
+fn ended(attempt: AttemptId, kept: usize, error: Option<&str>) -> SessionRecord {
+    let (kept, stop) = (u32::try_from(kept).unwrap(), error.is_none().then(|| "stop".to_owned()));
+    let error = error.map(str::to_owned);
+    SessionRecord::AttemptEnded(AttemptEnded { attempt, kept, stop, error, goes_on: false, too_long: None })
+}
+
+fn written(size: usize) -> WrittenSummary {
+    let goal = "goal ".repeat(size / 5);
+    let summary = Summary { goal, next_action: "go on".to_owned(), ..Summary::default() };
+    WrittenSummary { summary, withdrawn: vec![] }
 }

@@ -23,6 +23,7 @@ mod crashed_memory;
 mod crashed_permissions;
 mod crashed_questions;
 mod crashed_skills;
+mod crashed_subagents;
 mod crashed_tasks;
 mod cut_streams;
 mod embedding;
@@ -42,8 +43,11 @@ mod interleavings;
 mod interrupts;
 mod many_sessions;
 mod mcp;
+mod mcp_http;
+mod mcp_sharing;
 mod memory;
 mod memory_costs;
+mod memory_embeddings;
 mod mishaps;
 mod outside_runs;
 mod overviews;
@@ -53,12 +57,18 @@ mod prompt;
 mod rare_cases;
 mod retention;
 mod role_orders;
+mod schedules;
 mod secrets;
+mod senders;
+mod server_content;
 mod shutdown;
+mod skill_trust;
 mod skills;
 mod soft_limits;
 mod spend;
 mod staged;
+mod subagent_limits;
+mod subagents;
 mod tasks;
 mod tool_calls;
 mod user_questions;
@@ -104,7 +114,7 @@ fn script(answers: &serde_json::Value) -> ScriptedModel {
 /// An input.
 fn said(text: &str) -> longhaul_protocol::Input {
     let (id, mode) = (longhaul_protocol::InputId::generate(), longhaul_protocol::JoinMode::Join);
-    longhaul_protocol::Input { id, text: text.to_owned(), images: vec![], mode, client: None }
+    longhaul_protocol::Input::new(id, text.to_owned(), mode)
 }
 
 /// A runtime in this place.

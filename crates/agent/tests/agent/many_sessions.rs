@@ -91,13 +91,11 @@ async fn a_text_sent_to_a_session_of_another_runtime_is_answered_there() {
     let visited = visitor.session("a").await.unwrap();
 
     let visiting = sends(&visited, "two");
-    let input = longhaul_protocol::Input {
-        id: longhaul_protocol::InputId::generate(),
-        text: "three".into(),
-        images: vec![],
-        mode: longhaul_protocol::JoinMode::Join,
-        client: None,
-    };
+    let input = longhaul_protocol::Input::new(
+        longhaul_protocol::InputId::generate(),
+        "three",
+        longhaul_protocol::JoinMode::Join,
+    );
     visited.put(input, None).await.unwrap();
     while held.state().await.unwrap().inbox_through < 3 {
         tokio::time::sleep(Duration::from_millis(5)).await;

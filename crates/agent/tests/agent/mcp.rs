@@ -15,12 +15,12 @@ use serde_json::{Value, json};
 
 use crate::{eventually, heard, results, said, script, sound_records};
 
-fn server(arguments: &[&str]) -> ServerSettings {
+pub(crate) fn server(arguments: &[&str]) -> ServerSettings {
     let args = std::iter::once("server.py").chain(arguments.iter().copied()).map(str::to_owned).collect();
     ServerSettings { command: "python3".to_owned(), args, timeout_s: 30, ..ServerSettings::default() }
 }
 
-fn config(place: &TestHome, servers: &[(&str, ServerSettings)]) -> Config {
+pub(crate) fn config(place: &TestHome, servers: &[(&str, ServerSettings)]) -> Config {
     write_mcp_server(&place.work());
     let mut config = place.config();
     config.settings.mcp.servers =
@@ -29,21 +29,21 @@ fn config(place: &TestHome, servers: &[(&str, ServerSettings)]) -> Config {
     config
 }
 
-async fn open(config: Config, answers: &Value) -> (Runtime, Arc<RecordingModel<ScriptedModel>>) {
+pub(crate) async fn open(config: Config, answers: &Value) -> (Runtime, Arc<RecordingModel<ScriptedModel>>) {
     let model = RecordingModel::new(script(answers));
     (Runtime::with_model(config, model.clone()).await.unwrap(), model)
 }
 
-fn call(name: &str, text: &str) -> Value {
+pub(crate) fn call(name: &str, text: &str) -> Value {
     json!({"calls": [{"name": name, "arguments": {"text": text}}]})
 }
 
 /// The processes of servers that have started, by the log of the test's server.
-fn started(place: &TestHome) -> Vec<String> {
+pub(crate) fn started(place: &TestHome) -> Vec<String> {
     place.file("calls.log").lines().filter(|line| line.starts_with("started")).map(str::to_owned).collect()
 }
 
-fn keepers_of_servers(place: &TestHome) -> usize {
+pub(crate) fn keepers_of_servers(place: &TestHome) -> usize {
     let folder = place.home().join("mcp/servers");
     let tasks = longhaul_agent::keeper::Tasks::existing(&folder, place.config().launcher.unwrap()).unwrap();
     tasks.map_or(0, |tasks| tasks.all().unwrap().into_iter().filter(|id| tasks.is_kept(*id).unwrap()).count())

@@ -379,13 +379,7 @@ async fn a_retry_beside_a_cancelled_input_is_not_lost() {
     let id = session.id().unwrap();
     runtime.shutdown().await.unwrap();
     let journal = place.journal().await;
-    let input = Input {
-        id: InputId::generate(),
-        text: "no, wait".into(),
-        images: vec![],
-        mode: JoinMode::Join,
-        client: None,
-    };
+    let input = Input::new(InputId::generate(), "no, wait", JoinMode::Join);
     put(&*journal, id, InboxRecord::Input(input).encode()).await.unwrap();
     for kind in [OrderKind::Cancel, OrderKind::Retry] {
         put(&*journal, id, InboxRecord::Order(Order { id: OrderId::generate(), kind }).encode())

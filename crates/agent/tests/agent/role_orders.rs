@@ -90,7 +90,7 @@ fn strict_config(place: &TestHome) -> Config {
 }
 
 async fn put(session: &Session, text: &str, mode: JoinMode) {
-    let input = Input { id: InputId::generate(), text: text.to_owned(), images: vec![], mode, client: None };
+    let input = Input::new(InputId::generate(), text.to_owned(), mode);
     session.put(input, None).await.unwrap();
 }
 

@@ -32,8 +32,8 @@ async fn the_warning_of_a_soft_limit_names_the_setting() {
     let session = runtime.session("a").await.unwrap();
     session.send("hello").await.unwrap();
 
-    let (id, text, images) = (InputId::generate(), "more".to_owned(), vec![]);
-    session.put(Input { id, text, images, mode: JoinMode::Join, client: None }, None).await.unwrap();
+    let (id, text) = (InputId::generate(), "more");
+    session.put(Input::new(id, text, JoinMode::Join), None).await.unwrap();
 
     eventually("the end", || async { session.state().await.unwrap().turn_count == 2 }).await;
     eventually("the end", || async { session.state().await.unwrap().turn.is_none() }).await;

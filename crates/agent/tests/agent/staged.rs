@@ -90,7 +90,10 @@ impl Model for Staged {
                 Purpose::Step { .. } if self.refused.contains(&steps) => {
                     return Err(ModelFailure::new(FailureClass::TooLong, "the prompt is too long"));
                 }
-                Purpose::Step { .. } | Purpose::Extract { .. } | Purpose::Consolidate { .. } => None,
+                Purpose::Step { .. }
+                | Purpose::Extract { .. }
+                | Purpose::Consolidate { .. }
+                | Purpose::Search => None,
                 Purpose::Summary { .. } => Some(stage.summaries.pop_front().expect("one more summary")),
             }
         };

@@ -31,7 +31,7 @@ pub(crate) struct TrustOptions {
     /// List trusted files.
     #[arg(long, conflicts_with = "remove")]
     pub(crate) list: bool,
-    /// Stop trusting this project's longhaul.toml and .mcp.json.
+    /// Stop trusting this project's longhaul.toml, .mcp.json and skills.
     #[arg(long)]
     pub(crate) remove: bool,
     /// Don't ask; required without a terminal.

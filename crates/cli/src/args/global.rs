@@ -1,12 +1,14 @@
 //! The flags of every command: the home, the config, the model, the work folder.
 
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use anyhow::Context;
 use clap::Args;
 use clap::builder::NonEmptyStringValueParser;
+use longhaul_agent::JournalPlace;
 use longhaul_agent::config::Sources;
-use longhaul_journal::{Home, SqliteJournal};
+use longhaul_journal::{Home, Journal};
 use longhaul_protocol::{PermissionMode, PrintablePath};
 
 use crate::bad_usage;
@@ -94,9 +96,18 @@ impl GlobalArgs {
         }
     }
 
-    /// The home, if it has a journal. Creates nothing.
+    /// Where the journal of the home is.
+    pub(crate) fn journal_place(&self) -> anyhow::Result<JournalPlace> {
+        let sources = Sources { config_file: self.config.clone(), ..Sources::default() };
+        Ok(JournalPlace::of_home(&self.home_dir()?, &sources)?)
+    }
+
+    /// The home, if it has a journal: a file, or a database. Creates no journal.
     pub(crate) fn existing_home(&self) -> anyhow::Result<Option<Home>> {
         let folder = self.home_dir()?;
+        if !self.journal_place()?.is_file() {
+            return Ok(Some(Home::create(&folder)?));
+        }
         if !folder.try_exists().with_context(|| format!("can't access {}", folder.printable()))? {
             return Ok(None);
         }
@@ -105,15 +116,15 @@ impl GlobalArgs {
     }
 
     /// The journal of the home, if there is one. Creates nothing.
-    pub(crate) async fn open_journal(&self) -> anyhow::Result<Option<SqliteJournal>> {
+    pub(crate) async fn open_journal(&self) -> anyhow::Result<Option<Arc<dyn Journal>>> {
         match self.existing_home()? {
-            Some(home) => Ok(Some(SqliteJournal::open(&home).await?)),
+            Some(home) => Ok(Some(self.journal_place()?.open(&home).await?)),
             None => Ok(None),
         }
     }
 
-    pub(crate) async fn open_or_create_journal(&self) -> anyhow::Result<SqliteJournal> {
-        Ok(SqliteJournal::open(&Home::create(&self.home_dir()?)?).await?)
+    pub(crate) async fn open_or_create_journal(&self) -> anyhow::Result<Arc<dyn Journal>> {
+        Ok(self.journal_place()?.open(&Home::create(&self.home_dir()?)?).await?)
     }
 }
 

@@ -1,9 +1,9 @@
-//! The options of `verify`, `backup`, `restore` and `erase`.
+//! The options of `verify`, `backup`, `restore`, `journal` and `erase`.
 
 use std::path::PathBuf;
 
 use clap::builder::NonEmptyStringValueParser;
-use clap::{Args, ValueEnum};
+use clap::{Args, Subcommand, ValueEnum};
 
 /// The streams that a session has.
 #[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
@@ -43,6 +43,28 @@ pub(crate) struct RestoreOptions {
     /// Keep the tokens of the backup, for a move to another machine.
     #[arg(long)]
     pub(crate) keep_tokens: bool,
+    /// Print JSON.
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+#[derive(Subcommand)]
+pub(crate) enum JournalCommand {
+    /// Copy a journal between a home and a database.
+    ///
+    /// The target must be empty, or hold a part of the same copy: then the copy goes on. Every entry is compared afterwards. Stop what
+    /// writes to FROM first.
+    Copy(CopyOptions),
+}
+
+#[derive(Args)]
+pub(crate) struct CopyOptions {
+    /// Home, journal.db, backup, or database: postgres://… or env:NAME of a variable with the URL.
+    #[arg(value_parser = NonEmptyStringValueParser::new())]
+    pub(crate) from: String,
+    /// Home, journal.db or database.
+    #[arg(value_parser = NonEmptyStringValueParser::new())]
+    pub(crate) to: String,
     /// Print JSON.
     #[arg(long)]
     pub(crate) json: bool,

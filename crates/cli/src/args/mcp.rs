@@ -30,6 +30,21 @@ pub(crate) enum McpCommand {
         #[arg(long)]
         json: bool,
     },
+    /// Log in at an HTTP server that asks for it.
+    ///
+    /// Prints an address to open in a browser, and waits until you have agreed there. The token is kept in the home, private to you.
+    Login {
+        /// Name of the server.
+        name: String,
+        /// Read the address that the browser ends at from standard input, for a browser on another machine.
+        #[arg(long)]
+        paste: bool,
+    },
+    /// Forget the login at an HTTP server.
+    Logout {
+        /// Name of the server.
+        name: String,
+    },
     /// Show the servers that other agents have configured.
     ///
     /// Prints what to add to your config file. Nothing is changed.
@@ -38,6 +53,11 @@ pub(crate) enum McpCommand {
         #[arg(long)]
         json: bool,
     },
+    /// Offer the sessions of this home to another agent.
+    ///
+    /// An MCP server on standard input and output, with tools to send to a session, read it, answer its questions, and list sessions.
+    /// Configure it in the other agent as the command `longhaul mcp serve`. Turns go on when that agent ends.
+    Serve,
 }
 
 #[derive(Args)]

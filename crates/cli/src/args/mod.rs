@@ -1,5 +1,6 @@
 //! The command line. The doc comment of a flag is its help.
 
+mod agents;
 mod config;
 mod conversation;
 mod global;
@@ -7,6 +8,7 @@ mod inbox;
 mod journal;
 mod mcp;
 mod memory;
+mod schedules;
 mod sessions;
 mod skills;
 mod statement;
@@ -19,15 +21,19 @@ use std::ffi::OsString;
 use clap::error::ErrorKind;
 use clap::{Args, CommandFactory, Parser, Subcommand};
 
+pub(crate) use self::agents::{AgentKillOptions, AgentListOptions, AgentShowOptions, AgentsCommand};
 pub(crate) use self::config::{CompletionsOptions, ConfigCommand, TrustOptions};
 pub(crate) use self::conversation::{
     ChatOptions, CompactOptions, ModelsOptions, ResumeOptions, RunOptions, SessionOptions,
 };
 pub(crate) use self::global::GlobalArgs;
 pub(crate) use self::inbox::{CancelOptions, Mode, SendOptions};
-pub(crate) use self::journal::{BackupOptions, EraseOptions, Family, RestoreOptions, VerifyOptions};
+pub(crate) use self::journal::{
+    BackupOptions, CopyOptions, EraseOptions, Family, JournalCommand, RestoreOptions, VerifyOptions,
+};
 pub(crate) use self::mcp::{McpAddOptions, McpCommand};
 pub(crate) use self::memory::{EditOptions, MemoryCommand, MemoryOptions, MemoryScopeArgs, RememberOptions};
+pub(crate) use self::schedules::{ScheduleAddOptions, SchedulesCommand};
 pub(crate) use self::sessions::{
     ForkOptions, ForkPoint, ImportOptions, ListOptions, SessionsCommand, ShowOptions,
 };
@@ -156,6 +162,17 @@ pub(crate) enum Command {
         #[arg(long)]
         json: bool,
     },
+    /// List, add, pause, run and delete schedules.
+    ///
+    /// A schedule lets the agent work at set times, while `longhaul serve` runs. Lists them if no command is given.
+    #[command(args_conflicts_with_subcommands = true)]
+    Schedules {
+        #[command(subcommand)]
+        command: Option<SchedulesCommand>,
+        /// Print a JSON array.
+        #[arg(long)]
+        json: bool,
+    },
     /// List, add, remove and check MCP servers.
     ///
     /// Their tools are the agent's tools, too. Lists them if no command is given.
@@ -166,6 +183,13 @@ pub(crate) enum Command {
         /// Print a JSON array.
         #[arg(long)]
         json: bool,
+    },
+    /// Call all tools of an MCP server at this address, log in where it asks for it, and answer its questions with their defaults.
+    /// For test suites of MCP clients.
+    #[command(hide = true)]
+    McpProbe {
+        /// Address of the server.
+        url: String,
     },
     /// Send a message to a session without waiting.
     ///
@@ -186,6 +210,16 @@ pub(crate) enum Command {
         command: Option<TasksCommand>,
         #[command(flatten)]
         list: TaskListOptions,
+    },
+    /// List, show and stop subagents.
+    ///
+    /// A subagent is a session that works for another one. Lists them as a tree if no command is given.
+    #[command(args_conflicts_with_subcommands = true)]
+    Agents {
+        #[command(subcommand)]
+        command: Option<AgentsCommand>,
+        #[command(flatten)]
+        list: AgentListOptions,
     },
     /// Search, edit and undo what the agent remembers.
     ///
@@ -230,6 +264,11 @@ pub(crate) enum Command {
     /// The whole backup is checked first. The journal that it replaces is kept in the trash. The tokens of the backup no longer count, because
     /// some may have been revoked since.
     Restore(RestoreOptions),
+    /// Copy the journal between a home and a database.
+    Journal {
+        #[command(subcommand)]
+        command: JournalCommand,
+    },
     /// Erase the content of one entry for good.
     ///
     /// A stub that says when and why stays in its place.
@@ -272,6 +311,8 @@ impl Command {
             | Self::Cancel(_)
             | Self::Answer(_)
             | Self::Tasks { .. }
+            | Self::Schedules { .. }
+            | Self::Agents { .. }
             | Self::Memory(_) => true,
             Self::Sessions { command, .. } => command.as_ref().is_some_and(SessionsCommand::takes_session),
             _ => false,

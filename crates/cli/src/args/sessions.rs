@@ -73,6 +73,9 @@ pub(crate) enum SessionsCommand {
         key: String,
         /// File to write; an existing one is replaced [default: standard output].
         file: Option<PathBuf>,
+        /// Export its subagents, too, each to a file of its own beside FILE.
+        #[arg(long, requires = "file")]
+        tree: bool,
         /// Print JSON; needs FILE.
         #[arg(long, requires = "file")]
         json: bool,

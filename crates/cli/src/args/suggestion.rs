@@ -44,7 +44,8 @@ pub(crate) fn unknown_command(word: &str) -> String {
 
 fn nearest_command(word: &str) -> Option<String> {
     let command = Arguments::command();
-    let names = command.get_subcommands().map(|command| command.get_name().to_owned());
+    let shown = command.get_subcommands().filter(|command| !command.is_hide_set());
+    let names = shown.map(|command| command.get_name().to_owned());
     let near = names.map(|name| (strsim::jaro(&name, word), name));
     let best = near.max_by(|one, other| one.0.total_cmp(&other.0))?;
     (best.0 >= MIN_COMMAND_SIMILARITY).then_some(best.1)

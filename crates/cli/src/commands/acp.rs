@@ -6,16 +6,14 @@
 //! model stays out of reach, so it is not left behind. The table of kills is in `longhaul_acp`.
 
 use std::cell::RefCell;
-use std::os::unix::process::CommandExt as _;
-use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::path::PathBuf;
 use std::time::Duration;
 
 use longhaul_agent::{Config, RetryMode, Runtime};
 use tokio::io::BufReader;
 
 use crate::args::GlobalArgs;
-use crate::output::note;
+use crate::handover::hand_over;
 use crate::signals::ExitSignals;
 use crate::{config, exit, panics, suggested_command};
 
@@ -34,14 +32,7 @@ pub(crate) async fn run(globals: &GlobalArgs) -> anyhow::Result<u8> {
         number = signals.next() => (exit::SIGNAL + number, vec![]),
     };
     let Some(runtime) = opened.take() else { return Ok(code) };
-    if !unfinished.is_empty() && runtime.other_host().await?.is_none() {
-        for key in &unfinished {
-            if let Err(error) = spawn_resume(globals, &runtime.config().work_dir, key) {
-                let resume = suggested_command::resume(globals, key);
-                note(format!("{key} is suspended ({error}); to resume: {resume}"));
-            }
-        }
-    }
+    hand_over(globals, &runtime, &unfinished).await?;
     match tokio::time::timeout(SHUTDOWN_DEADLINE, runtime.shutdown()).await {
         Ok(ended) => ended?,
         Err(_) => std::process::exit(i32::from(code)),
@@ -66,21 +57,4 @@ async fn open_runtime(
     let runtime = open.await.map_err(|error| format!("{error:#}"))?;
     *opened.borrow_mut() = Some(runtime.clone());
     Ok(runtime)
-}
-
-/// Starts a process that finishes the turn of a session. Signals to this process and its group don't reach it.
-fn spawn_resume(globals: &GlobalArgs, work_dir: &Path, key: &str) -> std::io::Result<()> {
-    let mut command = Command::new(std::env::current_exe()?);
-    for (flag, value) in globals.flags() {
-        command.args([flag, &value]);
-    }
-    command
-        .args(["resume", key])
-        .current_dir(work_dir)
-        .stdin(Stdio::null())
-        .stdout(Stdio::null())
-        .stderr(Stdio::null())
-        .process_group(0)
-        .spawn()
-        .map(drop)
 }

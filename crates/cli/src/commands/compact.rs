@@ -45,7 +45,7 @@ pub(crate) async fn run(globals: &GlobalArgs, options: CompactOptions) -> anyhow
         return Ok(exit::DONE);
     }
     let form = Form::of_outcome(json);
-    OneShot { globals, key, is_new: false, form, stay: Stay::ForTurn }
+    OneShot { globals, key, is_new: false, is_typed: false, form, stay: Stay::ForTurn }
         .carry_out(Request::Compact(focus))
         .await
 }

@@ -58,13 +58,11 @@ async fn play(folder: &Path) -> anyhow::Result<u8> {
     let stage = DemoHome::build(folder)?;
     let journal = SqliteJournal::open(&Home::create(&stage.home)?).await?;
     let session = name_session(&journal, KEY).await?;
-    let input = Input {
-        id: InputId::generate(),
-        text: "Write a program that builds something in parts, and run it.".to_owned(),
-        images: vec![],
-        mode: JoinMode::Join,
-        client: None,
-    };
+    let input = Input::new(
+        InputId::generate(),
+        "Write a program that builds something in parts, and run it.",
+        JoinMode::Join,
+    );
     line(format!("you      {}", input.text))?;
     put(&journal, session, InboxRecord::Input(input).encode()).await?;
 

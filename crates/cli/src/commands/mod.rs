@@ -1,6 +1,7 @@
 //! The subcommands: one module each, named as it is typed.
 
 pub(crate) mod acp;
+pub(crate) mod agents;
 pub(crate) mod answer;
 pub(crate) mod backup;
 pub(crate) mod cancel;
@@ -13,7 +14,9 @@ pub(crate) mod demo;
 pub(crate) mod doctor;
 pub(crate) mod erase;
 pub(crate) mod fork;
+pub(crate) mod journal;
 pub(crate) mod mcp;
+pub(crate) mod mcp_probe;
 pub(crate) mod memory;
 pub(crate) mod models;
 pub(crate) mod remember;
@@ -22,6 +25,7 @@ pub(crate) mod resume;
 pub(crate) mod retry;
 pub(crate) mod run;
 pub(crate) mod save;
+pub(crate) mod schedules;
 pub(crate) mod send;
 pub(crate) mod serve;
 pub(crate) mod sessions;

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use longhaul_agent::memory_pages::memory_scope_of;
 use longhaul_agent::{Config, RetryMode, Runtime, redactor};
-use longhaul_journal::{Journal, SessionEntry, SqliteJournal, resolve};
+use longhaul_journal::{Journal, SessionEntry, resolve};
 use longhaul_memory::{Extraction, PageEdited, add_note as note_down};
 use longhaul_protocol::Speaker;
 use serde_json::json;
@@ -42,7 +42,7 @@ pub(crate) async fn run(globals: &GlobalArgs, options: RememberOptions) -> anyho
 
 /// Notes a text in memory. This needs no model.
 async fn note_text(
-    journal: SqliteJournal,
+    journal: Arc<dyn Journal>,
     config: Config,
     key: &str,
     text: &str,

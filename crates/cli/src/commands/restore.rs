@@ -8,8 +8,8 @@ use serde::Serialize;
 
 use crate::args::{GlobalArgs, RestoreOptions};
 use crate::commands::verify::contents;
-use crate::exit;
 use crate::output::print;
+use crate::{bad_usage, exit};
 
 #[derive(Serialize)]
 struct RestoredForm {
@@ -21,6 +21,12 @@ struct RestoredForm {
 }
 
 pub(crate) async fn run(globals: &GlobalArgs, options: &RestoreOptions) -> anyhow::Result<u8> {
+    if !globals.journal_place()?.is_file() {
+        let file = options.file.printable();
+        return Err(bad_usage(format!(
+            "the journal of this home is a database; copy the backup into an empty one: longhaul journal copy {file} env:NAME"
+        )));
+    }
     let folder = globals.home_dir()?;
     let home = Home::create(&folder)?;
     let marker = RestoredTokens::in_home(&folder);

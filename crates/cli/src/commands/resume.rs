@@ -5,7 +5,7 @@ use std::io::IsTerminal;
 use longhaul_agent::Request;
 use longhaul_agent::config::Wake;
 use longhaul_agent::session::{State, load};
-use longhaul_journal::{SessionEntry, SqliteJournal, all_sessions, records};
+use longhaul_journal::{Journal, SessionEntry, all_sessions, records};
 use longhaul_protocol::{InboxRecord, OrderKind, QuestionId, StreamName};
 use serde_json::json;
 
@@ -88,7 +88,9 @@ pub(super) async fn run_without_input(
 ) -> anyhow::Result<u8> {
     let key = open_session(globals, &name).await?.1.key;
     let form = Form::of_answer(as_json);
-    OneShot { globals, key, is_new: false, form, stay: Stay::ForTurn }.carry_out(request).await
+    OneShot { globals, key, is_new: false, is_typed: false, form, stay: Stay::ForTurn }
+        .carry_out(request)
+        .await
 }
 
 async fn unfinished_sessions(globals: &GlobalArgs) -> anyhow::Result<Vec<UnfinishedSession>> {
@@ -107,7 +109,7 @@ async fn unfinished_sessions(globals: &GlobalArgs) -> anyhow::Result<Vec<Unfinis
 
 /// What of a session is unfinished, if anything is.
 pub(crate) async fn describe_unfinished(
-    journal: &SqliteJournal,
+    journal: &dyn Journal,
     entry: &SessionEntry,
 ) -> anyhow::Result<Option<String>> {
     let state = load(journal, &entry.key, entry.id).await?;
@@ -124,7 +126,7 @@ pub(crate) async fn describe_unfinished(
 }
 
 /// Whether the inbox has the answer to every open question, and there are some.
-async fn is_answered(journal: &SqliteJournal, entry: &SessionEntry, state: &State) -> anyhow::Result<bool> {
+async fn is_answered(journal: &dyn Journal, entry: &SessionEntry, state: &State) -> anyhow::Result<bool> {
     let mut open: Vec<QuestionId> = state.questions.iter().map(|question| question.id).collect();
     if open.is_empty() {
         return Ok(false);

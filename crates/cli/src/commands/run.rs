@@ -17,6 +17,7 @@ pub(crate) async fn run(globals: &GlobalArgs, options: RunOptions) -> anyhow::Re
     let RunOptions { go_on, json, wait, images, prompt } = options;
     let stay = if wait { Stay::ForTasks } else { Stay::ForTurn };
     let images = read_images(&images)?;
+    let is_typed = prompt.as_deref().is_some_and(|prompt| prompt != "-");
     let message = UserMessage { text: read_prompt_and_pipe(prompt)?, images };
     let (key, is_new) = match &globals.session {
         Some(key) => (key.clone(), false),
@@ -25,7 +26,7 @@ pub(crate) async fn run(globals: &GlobalArgs, options: RunOptions) -> anyhow::Re
         }
         None => (run_key(), true),
     };
-    OneShot { globals, key, is_new, form: Form::of_answer(json), stay }
+    OneShot { globals, key, is_new, is_typed, form: Form::of_answer(json), stay }
         .carry_out(Request::Send(message))
         .await
 }

@@ -19,7 +19,7 @@ pub(crate) async fn run(globals: &GlobalArgs, options: SendOptions) -> anyhow::R
     let work_dir = globals.work_dir()?;
     let redactor = redactor(&config::load(globals)?)?;
     let id = InputId::generate();
-    let input = Input { id, text, images: vec![], mode: options.mode.into(), client: None };
+    let input = Input::new(id, text, options.mode.into());
     // An input that can't be stored must not leave a new home or session behind.
     check_size(&redactor.redact_record(InboxRecord::Input(input.clone()).encode()))?;
     let journal = Arc::new(globals.open_or_create_journal().await?);

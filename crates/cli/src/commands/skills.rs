@@ -63,7 +63,7 @@ pub(crate) fn skill_lines(library: &SkillLibrary) -> Vec<String> {
 
 fn show(config: &Config, name: &str, as_json: bool) -> anyhow::Result<u8> {
     let library = find_skills(config, &config.work_dir);
-    let skill = find_named(&library, name)?;
+    let skill = find_named(&library, name, |skill| skill.state == SkillState::Ready)?;
     let review = review_skill(&config.home, &skill.folder);
     if as_json {
         let mut shown = serde_json::to_value(SkillReport::from(skill))?;
@@ -137,7 +137,8 @@ fn check(config: &Config, folders: &[PathBuf], as_json: bool) -> anyhow::Result<
 
 fn trust(config: &Config, options: &SkillTrustOptions) -> anyhow::Result<u8> {
     let library = find_skills(config, &config.work_dir);
-    let skill = find_named(&library, &options.name)?;
+    let needs_trust = |skill: &Skill| matches!(skill.state, SkillState::Untrusted | SkillState::Changed);
+    let skill = find_named(&library, &options.name, needs_trust)?;
     if options.remove {
         if !distrust_skill(&config.home, &skill.folder)? {
             return Err(bad_usage(format!("{} was not trusted", skill.name)));
@@ -219,12 +220,14 @@ fn show_review(review: &SkillReview) -> anyhow::Result<()> {
     review.listing.lines().map(|listed| format!("  {listed}")).try_for_each(line)
 }
 
-/// The skill of this name; if there are several, the one that would be used, or else the first.
-fn find_named<'a>(library: &'a SkillLibrary, name: &str) -> anyhow::Result<&'a Skill> {
+/// The skill of this name; if there are several, the first that is wanted, or else the first.
+fn find_named<'a>(
+    library: &'a SkillLibrary,
+    name: &str,
+    is_wanted: impl Fn(&Skill) -> bool,
+) -> anyhow::Result<&'a Skill> {
     let named = || library.skills.iter().filter(|skill| skill.name == name);
-    let needs_trust = |skill: &&Skill| matches!(skill.state, SkillState::Untrusted | SkillState::Changed);
-    let found = named().find(needs_trust).or_else(|| named().find(|skill| skill.state == SkillState::Ready));
-    if let Some(found) = found.or_else(|| named().next()) {
+    if let Some(found) = named().find(|skill| is_wanted(skill)).or_else(|| named().next()) {
         return Ok(found);
     }
     let nearest = nearest(library.skills.iter().map(|skill| skill.name.as_str()), name, MIN_SIMILARITY);

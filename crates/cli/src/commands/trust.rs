@@ -1,20 +1,23 @@
-//! `longhaul trust`: lets the longhaul.toml of a project set every key, its .mcp.json start MCP servers, and the agent use its skills.
+//! `longhaul trust`: lets the longhaul.toml of a project set every key, its .mcp.json start MCP servers, and the agent use its skills and
+//! its kinds of subagents.
 
 use std::path::Path;
 
-use longhaul_agent::Config;
 use longhaul_agent::config::{
     DisallowedKey, ProjectFile, ProjectServersFile, Sources, TrustState, TrustedFile, distrust_project,
-    load_trust_list, trust_project, trust_project_servers, trust_state,
+    load_trust_list, trust_kind, trust_project, trust_project_servers, trust_state,
 };
-use longhaul_agent::skills::{Skill, SkillReview, SkillState, find_skills, review_skill};
+use longhaul_agent::skills::{
+    Skill, SkillReview, SkillState, distrust_project_skills, find_skills, review_skill,
+};
+use longhaul_agent::{Config, KindFile, kind_files};
 use longhaul_protocol::{PrintablePath, printable};
 use serde_json::{Value, json};
 use similar::TextDiff;
 
 use crate::args::{GlobalArgs, TrustOptions};
 use crate::commands::skills::{Asking, trust_reviewed};
-use crate::output::{json, line};
+use crate::output::{json, line, note};
 use crate::questions::{confirm, has_terminal};
 use crate::{bad_usage, exit};
 
@@ -32,24 +35,42 @@ pub(crate) fn run(globals: &GlobalArgs, options: &TrustOptions) -> anyhow::Resul
 
 fn trust(home: &Path, sources: &Sources, options: &TrustOptions) -> anyhow::Result<()> {
     let file = ProjectFile::find(home, sources)?;
-    let servers = ProjectServersFile::find(home, sources).map_err(bad_usage)?;
+    // A file that can't be used is no reason not to trust the others.
+    let (servers, broken) = match ProjectServersFile::find(home, sources) {
+        Ok(servers) => (servers, None),
+        Err(why) => (None, Some(why)),
+    };
     let skills = unreviewed_skills(home, sources)?;
-    if file.is_none() && servers.is_none() && skills.is_empty() {
+    let kinds = unreviewed_kinds(home, sources)?;
+    if file.is_none() && servers.is_none() && skills.is_empty() && kinds.is_empty() {
+        if let Some(why) = broken {
+            return Err(bad_usage(format!("{why}; nothing to trust")));
+        }
         let missing = "no longhaul.toml and no .mcp.json in";
-        return Err(none_here(sources, missing, ", and no new skills; nothing to trust"));
+        return Err(none_here(
+            sources,
+            missing,
+            ", and no new skills or kinds of subagents; nothing to trust",
+        ));
     }
     let mut trusted = match &file {
         Some(file) => trust_file(home, file, options)?,
         None => json!({}),
     };
+    if let Some(why) = &broken {
+        note(why);
+    }
     if let Some(servers) = &servers {
         trusted["mcp"] = trust_servers(home, servers, options)?;
     }
     let how = if options.json { Asking::Json } else { Asking::Terminal };
     let skills = skills.iter().map(|review| trust_reviewed(home, review, options.yes, how));
     let skills = skills.collect::<anyhow::Result<Vec<_>>>()?;
+    let kinds = kinds.iter().map(|kind| trust_kind_file(home, kind, options));
+    let kinds = kinds.collect::<anyhow::Result<Vec<_>>>()?;
     if options.json {
         trusted["skills"] = skills.into();
+        trusted["agents"] = kinds.into();
         return json(&trusted);
     }
     Ok(())
@@ -66,6 +87,36 @@ fn unreviewed_skills(home: &Path, sources: &Sources) -> anyhow::Result<Vec<Skill
         .filter(is_new)
         .map(|skill| review_skill(home, &skill.folder))
         .collect::<Result<_, _>>()?)
+}
+
+/// The project's kinds of subagents that the user has not looked at as they are now.
+fn unreviewed_kinds(home: &Path, sources: &Sources) -> anyhow::Result<Vec<KindFile>> {
+    let config = Config::load(home, sources)?;
+    let is_new = |file: &KindFile| matches!(file.trust, Some(TrustState::Unknown | TrustState::Changed));
+    Ok(kind_files(&config, Some(&config.work_dir)).into_iter().filter(is_new).collect())
+}
+
+/// Trusts a kind of subagent, after the user has seen its text.
+fn trust_kind_file(home: &Path, file: &KindFile, options: &TrustOptions) -> anyhow::Result<Value> {
+    let before = file.trust.unwrap_or(TrustState::Unknown);
+    if !options.json {
+        line(file.path.printable())?;
+        let list = load_trust_list(home)?;
+        let trusted = list.find(&file.path).and_then(|trusted| trusted.text.as_deref());
+        show_changes(&file.text, trusted, before)?;
+        line(format!("It is a kind of subagent, {}.", printable(file.name().as_bytes())))?;
+    }
+    if !options.yes {
+        if options.json {
+            return Err(bad_usage("--json can't ask; add --yes to trust the file"));
+        }
+        agree(&file.path)?;
+    }
+    trust_kind(home, file)?;
+    if !options.json {
+        say_trusted(before)?;
+    }
+    Ok(json!({"path": file.path, "blake3": file.hash, "before": in_words(Some(before)), "name": file.name()}))
 }
 
 /// Trusts the longhaul.toml, and returns the JSON of it.
@@ -202,11 +253,12 @@ fn list(home: &Path, as_json: bool) -> anyhow::Result<()> {
 }
 
 fn remove(home: &Path, sources: &Sources, as_json: bool) -> anyhow::Result<()> {
-    let paths = distrust_project(home, sources)?;
+    let mut paths = distrust_project(home, sources)?;
+    paths.extend(distrust_project_skills(&Config::load(home, sources)?)?);
     let Some(path) = paths.first() else {
         return Err(none_here(
             sources,
-            "no trusted longhaul.toml or .mcp.json in",
+            "no trusted longhaul.toml, .mcp.json or skill in",
             "; `longhaul trust --list` lists all",
         ));
     };

@@ -2,15 +2,15 @@
 
 use std::path::Path;
 
-use longhaul_journal::{Damage, Error, Home, VerifyReport};
+use longhaul_journal::{Damage, Error, Home, Journal as _, VerifyReport};
 use longhaul_protocol::PrintablePath;
 use longhaul_salvage::{SalvageReport, salvage};
 use serde::Serialize;
 
 use crate::args::{GlobalArgs, VerifyOptions};
-use crate::exit;
 use crate::output::{format_count, format_number, is_closed_pipe, print};
 use crate::suggested_command::home_command;
+use crate::{bad_usage, exit};
 
 /// Findings printed for people; `--json` has all of them.
 const MAX_FINDINGS_SHOWN: usize = 50;
@@ -31,17 +31,29 @@ pub(crate) struct SalvagedForm {
     lost: Vec<Damage>,
 }
 
-pub(crate) fn run(globals: &GlobalArgs, options: &VerifyOptions) -> anyhow::Result<u8> {
+pub(crate) async fn run(globals: &GlobalArgs, options: &VerifyOptions) -> anyhow::Result<u8> {
     let Some(home) = globals.existing_home()? else {
         return report_no_journal(globals, options.json);
     };
-    let report = verify_home(&home)?;
+    let place = globals.journal_place()?;
+    if !place.is_file() && options.salvage.is_some() {
+        return Err(bad_usage("--salvage is for a journal.db; a database is recovered with its own tools"));
+    }
+    let report = if place.is_file() {
+        verify_home(&home)?
+    } else {
+        let journal = place.open(&home).await?;
+        let report = journal.verify().await;
+        journal.close().await;
+        report?
+    };
     let salvaged = match &options.salvage {
         Some(file) => Some((file.as_path(), salvage(&home, file)?)),
         None => None,
     };
     let code = if report.is_sound() { exit::DONE } else { exit::FAILED };
-    let lines = report_lines(globals, &home, &report, salvaged.as_ref());
+    let shown = place.shown(&home).to_string();
+    let lines = report_lines(globals, &shown, &report, salvaged.as_ref());
     let form = |(file, SalvageReport { report, lost }): (&Path, SalvageReport)| {
         let file = file.display().to_string();
         SalvagedForm { file, report, lost }
@@ -56,11 +68,11 @@ pub(crate) fn run(globals: &GlobalArgs, options: &VerifyOptions) -> anyhow::Resu
 
 fn report_lines(
     globals: &GlobalArgs,
-    home: &Home,
+    journal: &str,
     report: &VerifyReport,
     salvaged: Option<&(&Path, SalvageReport)>,
 ) -> Vec<String> {
-    let mut lines = vec![format!("{}: {}", home.journal_file().printable(), contents(report))];
+    let mut lines = vec![format!("{journal}: {}", contents(report))];
     lines.extend(damage_lines(&report.damage));
     lines.extend(report.unnamed.iter().map(|id| {
         format!(

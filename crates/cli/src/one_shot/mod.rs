@@ -10,7 +10,7 @@ use std::time::Duration;
 use longhaul_agent::tasks::{TaskEntry, TaskRegistry};
 use longhaul_agent::{
     Client, Config, EventSources, Request, RequestOutcome, RetryMode, Runtime, RuntimeBuilder, Session,
-    nothing_to_continue, nothing_to_retry, redactor,
+    UserMessage, attach_references, nothing_to_continue, nothing_to_retry, redactor,
 };
 use longhaul_journal::Journal;
 use longhaul_protocol::{Outcome, PrintablePath, TurnEnded};
@@ -38,6 +38,8 @@ pub(crate) struct OneShot<'a> {
     pub(crate) key: String,
     /// Whether the key was made for this request, so that no process can have the session.
     pub(crate) is_new: bool,
+    /// Whether the user typed the message. Then it may take something from MCP servers: `@server:uri`, `/server:prompt`.
+    pub(crate) is_typed: bool,
     pub(crate) form: Form,
     pub(crate) stay: Stay,
 }
@@ -130,6 +132,20 @@ impl OneShot<'_> {
                     self.session_here(runtime.insert(opened)).await?
                 }
             };
+            if let Request::Send(message) = &mut request
+                && self.is_typed
+            {
+                let attached = tokio::select! {
+                    attached = self.attach_references(runtime.as_ref(), &session, message.clone()) => attached,
+                    number = watch.signals.next() => {
+                        break (session, Ok(StageOutcome::Done(exit::SIGNAL + number)));
+                    }
+                };
+                match attached {
+                    Ok(attached) => *message = attached,
+                    Err(error) => break (session, Err(error)),
+                }
+            }
             self.name_session(&request, watch.printer);
             set_flagged_mode(self.globals, &session).await?;
             match self.run_stages(&session, request.clone(), watch).await {
@@ -159,6 +175,20 @@ impl OneShot<'_> {
             StageOutcome::Done(then) => first_failure(code, then),
             outcome => self.report_open_work(outcome, &request, run_by, watch.printer),
         })
+    }
+
+    /// The message with what it takes from MCP servers.
+    async fn attach_references(
+        &self,
+        runtime: Option<&Runtime>,
+        session: &Session,
+        message: UserMessage,
+    ) -> anyhow::Result<UserMessage> {
+        let attached = match runtime {
+            Some(runtime) => runtime.session_servers(session).await?.attach(message).await,
+            None => attach_references(&config::load(self.globals)?, message).await?,
+        };
+        attached.map_err(|why| bad_usage(format!("{why}; nothing was sent")))
     }
 
     /// The session in the runtime of this process.
@@ -419,6 +449,12 @@ pub(crate) fn limit_to_raise(ended: &TurnEnded) -> Option<&str> {
 /// Says that a task goes on, and how to follow it.
 pub(crate) fn goes_on(task: &TaskEntry) -> String {
     let id = short(task.id());
+    if task.started.session.is_some() {
+        let what = description(&task.started);
+        return format!(
+            "subagent {id} is not done: {what}; it goes on when longhaul runs again, or with `longhaul serve`"
+        );
+    }
     format!(
         "task {id} keeps running: {}; to follow it: longhaul tasks follow {id}",
         description(&task.started)

@@ -38,7 +38,7 @@ mod view;
 mod viewport;
 
 pub(crate) use detail_view::{OutputPages, OutputPagesWriter};
-pub(crate) use input::{CompletionSources, History, InputField};
+pub(crate) use input::{CompletionSources, History, InputField, ServerMenu};
 pub(crate) use key_table::key_help;
 pub(crate) use notifier::Notifier;
 pub(crate) use picker::PickerItem;

@@ -168,10 +168,13 @@ impl View {
             EventKind::ToolFinished { call_id, .. } => {
                 self.details.iter_mut().for_each(|details| details.refresh_output(*call_id));
             }
-            EventKind::TaskStarted { task_id, description } => {
+            EventKind::TaskStarted { task_id, description }
+            | EventKind::ChildStarted { task_id, description, .. } => {
                 self.pills.push(TaskPill { id: *task_id, what: description.clone(), last: String::new() });
             }
-            EventKind::TaskEnded { task_id, status, .. } if *status != TaskStatus::Running => {
+            EventKind::TaskEnded { task_id, status, .. } | EventKind::ChildEnded { task_id, status, .. }
+                if *status != TaskStatus::Running =>
+            {
                 self.pills.retain(|pill| pill.id != *task_id);
             }
             EventKind::Question { id, .. } if self.questions.iter().all(|open| open.id != *id) => {

@@ -10,7 +10,7 @@ use longhaul_protocol::{
 use longhaul_testkit::TerminalScreen;
 use longhaul_transcript::{SessionCost, Verbosity};
 
-use super::super::input::{CompletionSources, History};
+use super::super::input::{CompletionSources, History, ServerMenu};
 use super::super::picker::PickerItem;
 use super::super::sgr::Colours;
 use super::super::viewport::Viewport;
@@ -32,8 +32,12 @@ impl Seen {
     }
 
     fn in_folder(size: (u16, u16), folder: std::path::PathBuf) -> Self {
-        let sources =
-            CompletionSources { commands: &COMMANDS, skills: SkillCommands::default(), work_dir: folder };
+        let sources = CompletionSources {
+            commands: &COMMANDS,
+            skills: SkillCommands::default(),
+            servers: ServerMenu::default(),
+            work_dir: folder,
+        };
         let typing = InputField::new(History::none(), sources);
         let mut view = View::new(size, Transcript::new(size.0, Verbosity::Normal), typing);
         let mut cost = SessionCost::default();

@@ -5,41 +5,13 @@ use rusqlite::{Connection, params};
 
 use crate::chain::{ChainCheck, ChainLink};
 use crate::names::NameChange;
+use crate::prepared_append::PreparedAppend;
 use crate::sqlite::lease;
 use crate::sqlite::rows::{self, StreamNumber};
 use crate::sqlite::writer::Commit;
 use crate::{Append, Blob, Error, Expected, Head, Lease, Result};
 
-/// The largest body of a record. Larger data belongs in a blob.
-const MAX_BODY_BYTES: usize = 16 << 20;
-/// The largest blob. Larger data belongs in a file.
-const MAX_BLOB_BYTES: usize = 32 << 20;
-
-/// An append, with everything that can be computed before the writer's thread gets it.
-pub(crate) struct PreparedAppend {
-    append: Append,
-    /// For each record, the hash of its body and of the blobs that it refers to.
-    bodies: Vec<(Hash, Vec<Hash>)>,
-}
-
 impl PreparedAppend {
-    pub(crate) fn new(append: Append) -> Result<Self> {
-        for blob in &append.blobs {
-            check_size("a blob", blob.bytes.as_ref().map_or(0, Vec::len), MAX_BLOB_BYTES)?;
-        }
-        let body = |record: &NewRecord| {
-            let text = record.body.get();
-            check_size("a record", text.len(), MAX_BODY_BYTES)?;
-            if text.contains('\n') {
-                let (stream, reason) = (append.stream.clone(), "its body has more than one line");
-                return Err(Error::BadRecord { stream, reason });
-            }
-            Ok((Hash::of(text), blob_refs(text).into_iter().map(|blob| blob.hash).collect()))
-        };
-        let bodies = append.records.iter().map(body).collect::<Result<_>>()?;
-        Ok(Self { append, bodies })
-    }
-
     /// Checks the lease, the expected head, keys and blobs, then inserts. Returns the records as committed.
     pub(crate) fn perform(self, commit: &mut Commit<'_>) -> Result<Vec<Record>> {
         let Append { stream, expected, lease, records, blobs } = self.append;
@@ -71,10 +43,6 @@ impl PreparedAppend {
         drop_unused(commit, &given)?;
         Ok(placed)
     }
-}
-
-fn check_size(what: &'static str, bytes: usize, limit: usize) -> Result<()> {
-    if bytes > limit { Err(Error::TooLarge { what, bytes, limit }) } else { Ok(()) }
 }
 
 /// Inserts records that already have their positions, times and hashes, if they continue their streams.

@@ -11,7 +11,8 @@ use tokio::sync::OnceCell;
 
 use crate::chain::ChainCheck;
 use crate::home::{Home, with_suffix};
-use crate::sqlite::append::{PreparedAppend, adopt_records};
+use crate::prepared_append::PreparedAppend;
+use crate::sqlite::append::adopt_records;
 use crate::sqlite::open_files::{OpenFile, ProcessLocks};
 use crate::sqlite::readers::Readers;
 use crate::sqlite::rows::{self, ScannedRow, StreamNumber};
@@ -21,8 +22,9 @@ use crate::sqlite::wake_socket::{self, WakeSocket};
 use crate::sqlite::writer::{Commit, Queue, Writer};
 use crate::sqlite::{backup, erase, known_heads, lease, verify, writer};
 use crate::{
-    Append, Blob, Error, Head, Holder, Journal, Lease, Page, Result, SearchAnswer, SearchQuery, SessionEntry,
-    StreamSize, Subscribers, Subscription, VerifyReport, WakeSignals,
+    Append, Blob, Error, Head, Holder, Journal, Lease, Page, RecordVector, Result, SearchAnswer, SearchHit,
+    SearchQuery, SessionEntry, StreamSize, Subscribers, Subscription, UnembeddedRecord, VerifyReport,
+    WakeSignals,
 };
 
 /// A journal in a home's `journal.db`.
@@ -319,12 +321,12 @@ impl Journal for SqliteJournal {
                 wake_socket.wake(stream);
                 Ok(())
             }
-            _ => wake_socket::wake(&self.home, &holder, stream).await,
+            _ => wake_socket::wake(&self.home, &holder, stream).await.map(drop),
         }
     }
 
     async fn wake_signals(&self) -> Result<WakeSignals> {
-        Ok(WakeSignals(self.wake_socket().await?.wakes()?))
+        self.wake_socket().await?.wakes()
     }
 
     async fn subscribe(&self, holder: &Holder, stream: &StreamName) -> Result<Option<Subscription>> {
@@ -348,14 +350,15 @@ impl Journal for SqliteJournal {
     async fn erase(&self, places: &[(StreamName, Seq)], reason: &str) -> Result<()> {
         let (places, reason, index) = (places.to_vec(), reason.to_owned(), Arc::clone(&self.index));
         let (marked, marking) = (places.clone(), Arc::clone(&index));
-        let words = self.long_readers.with(move |db| marking.prepare_erasure(db, &marked)).await?;
+        self.long_readers.with(move |_| marking.prepare_erasure(&marked)).await?;
+        let erased = places.clone();
         let stubs = move |commit: &mut Commit<'_>| {
             places.iter().try_for_each(|(stream, seq)| erase::erase_body(commit, stream, *seq, &reason))
         };
         self.queue()?.commit(stubs).await?;
         let scrubbed = self
             .queue()?
-            .run_exclusive(move |writer| index.erase(&words).and_then(|()| erase::scrub(writer)))
+            .run_exclusive(move |writer| index.erase(&erased).and_then(|()| erase::scrub(writer)))
             .await;
         let path = self.home.journal_file();
         scrubbed.map_err(|error| Error::NotScrubbed { path, reason: error.to_string() })
@@ -372,12 +375,12 @@ impl Journal for SqliteJournal {
         // another process may have written the head meanwhile.
         self.queue()?.run_exclusive(forget_head()).await?;
         let (name, index) = (stream.clone(), Arc::clone(&self.index));
-        self.long_readers.with(move |db| index.erase_stream(db, &name)).await?;
+        self.long_readers.with(move |_| index.erase_stream(&name)).await?;
         let (name, shown) = (stream.clone(), lease.cloned());
         self.queue()?.commit(move |commit| erase::remove_stream(commit, &name, shown.as_ref())).await?;
         self.queue()?.run_exclusive(forget_head()).await?;
         let (name, index) = (stream.clone(), Arc::clone(&self.index));
-        self.queue()?.run_exclusive(move |_| index.forget(&name)).await
+        self.queue()?.run_exclusive(move |_| index.erase_stream(&name)).await
     }
 
     async fn drop_unused_blobs(&self) -> Result<u64> {
@@ -396,6 +399,31 @@ impl Journal for SqliteJournal {
     async fn search(&self, search: &SearchQuery) -> Result<SearchAnswer> {
         let (search, index) = (search.clone(), Arc::clone(&self.index));
         self.long_readers.with(move |db| index.search(db, &search)).await
+    }
+
+    async fn unembedded(
+        &self,
+        stream: &StreamName,
+        model: &str,
+        limit: usize,
+    ) -> Result<Vec<UnembeddedRecord>> {
+        let (stream, model, index) = (stream.clone(), model.to_owned(), Arc::clone(&self.index));
+        self.long_readers.with(move |db| index.unembedded(db, &stream, &model, limit)).await
+    }
+
+    async fn put_vectors(&self, model: &str, vectors: Vec<RecordVector>) -> Result<()> {
+        let (model, index) = (model.to_owned(), Arc::clone(&self.index));
+        self.long_readers.with(move |_| index.put_vectors(&model, &vectors)).await
+    }
+
+    async fn search_vectors(
+        &self,
+        search: &SearchQuery,
+        model: &str,
+        vector: Vec<f32>,
+    ) -> Result<Vec<SearchHit>> {
+        let (search, model, index) = (search.clone(), model.to_owned(), Arc::clone(&self.index));
+        self.long_readers.with(move |db| index.search_vectors(db, &search, &model, &vector)).await
     }
 
     async fn streams_with_words(&self, words: &str) -> Result<Vec<StreamName>> {

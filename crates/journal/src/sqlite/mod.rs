@@ -28,7 +28,7 @@ mod rows;
 mod schema;
 mod search_index;
 mod verify;
-mod wake_socket;
+pub mod wake_socket;
 mod writer;
 
 use std::path::Path;
@@ -40,7 +40,8 @@ use rusqlite::{Connection, ErrorCode, OpenFlags};
 pub use backup::{RestoreReport, restore};
 pub use engine::{ReadThread, SqliteJournal, SqliteOptions};
 pub use rebuild::JournalRebuild;
-pub use rows::{StreamNumber, decode_gone};
+pub use rows::{ScannedRow, StreamNumber, decode_gone, encode_gone};
+pub use search_index::{ErasedPlace, IndexSource, SearchIndex};
 pub use verify::verify_home;
 
 use crate::home::{LockKind, can_write_next_to, lock_holder, with_suffix};

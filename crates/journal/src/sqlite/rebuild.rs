@@ -51,6 +51,14 @@ impl JournalRebuild {
             Ok(known) => (known.heads, None),
             Err(error) => (BTreeMap::new(), Some(Damage::of_file(error.to_string()))),
         };
+        Ok(Self { known, unread, _home_lock: home_lock, ..Self::begin_copy(file)? })
+    }
+
+    /// Begins a new journal for the records of another engine.
+    pub fn begin_copy(file: &Path) -> Result<Self> {
+        if file.exists() {
+            return Err(Error::Exists { path: file.to_owned() });
+        }
         let folder = PartialFile::next_to(file);
         DirBuilder::new()
             .mode(0o700)
@@ -66,7 +74,8 @@ impl JournalRebuild {
              CREATE TEMP TABLE earlier (id INTEGER PRIMARY KEY, at INTEGER NOT NULL, gone BLOB NOT NULL)",
         )
         .map_err(|error| failure(&target, &error))?;
-        Ok(Self { db, target, folder, file: file.to_owned(), known, unread, _home_lock: home_lock })
+        let (file, known) = (file.to_owned(), BTreeMap::new());
+        Ok(Self { db, target, folder, file, known, unread: None, _home_lock: None })
     }
 
     /// A private folder for copies of the damaged journal. It is deleted with everything in it.

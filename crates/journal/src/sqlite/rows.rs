@@ -105,7 +105,8 @@ pub(crate) fn seq_with_key(db: &Connection, stream: StreamNumber, key: Hash) -> 
     clippy::large_enum_variant,
     reason = "nearly all are records; boxing each would cost more than it saves"
 )]
-pub(crate) enum ScannedRow {
+pub enum ScannedRow {
+    /// All columns have the right form.
     Record(Record),
     /// A column has the wrong type or form.
     Unreadable(Seq, &'static str),
@@ -206,7 +207,7 @@ fn parse_row(row: &Row<'_>, stream: &StreamName) -> Sql<ScannedRow> {
 }
 
 /// Encodes the stub of an erased or lost body. The record's hash does not cover the stub, so it has its own checksum.
-pub(crate) fn encode_gone(gone: &Gone) -> Vec<u8> {
+pub fn encode_gone(gone: &Gone) -> Vec<u8> {
     let json = serde_json::to_vec(gone).expect("serde_json never fails on a struct of numbers and strings");
     let mut bytes = Hash::of(&json).as_bytes().to_vec();
     bytes.extend(json);

@@ -22,7 +22,7 @@ use tokio::task::JoinHandle;
 
 use crate::home::{Home, create_once, io_error};
 use crate::subscribers::{Subscriber, Subscribers, Subscription};
-use crate::{Error, Holder, Result};
+use crate::{Error, Holder, Result, WakeSignals};
 
 /// How long a client tries to reach another process. A wake is a hint and not worth a longer wait.
 const SEND_TIMEOUT: Duration = Duration::from_millis(500);
@@ -57,7 +57,7 @@ struct Receivers {
 }
 
 /// The server side: this process's socket.
-pub(crate) struct WakeSocket {
+pub struct WakeSocket {
     /// `None` once closed, which tells every receiver that nothing more will come.
     receivers: Mutex<Option<Arc<Receivers>>>,
     server: JoinHandle<()>,
@@ -121,7 +121,7 @@ impl RunFolder {
 
 impl WakeSocket {
     /// Binds the socket and starts to serve it.
-    pub(crate) fn bind(home: &Home) -> Result<Self> {
+    pub fn bind(home: &Home) -> Result<Self> {
         let folder = RunFolder::open(home)?;
         let socket = Holder::this_process().socket;
         let address = folder.address(&socket);
@@ -136,19 +136,19 @@ impl WakeSocket {
     }
 
     /// The wakes from now on.
-    pub(crate) fn wakes(&self) -> Result<broadcast::Receiver<StreamName>> {
-        Ok(self.receivers()?.wakes.subscribe())
+    pub fn wakes(&self) -> Result<WakeSignals> {
+        Ok(WakeSignals(self.receivers()?.wakes.subscribe()))
     }
 
     /// The subscribers from now on. Only the last receiver gets them.
-    pub(crate) fn subscribers(&self) -> Result<Subscribers> {
+    pub fn subscribers(&self) -> Result<Subscribers> {
         let (send, subscribers) = mpsc::channel(SUBSCRIBER_QUEUE);
         *lock(&self.receivers()?.subscribers) = Some(send);
         Ok(Subscribers(subscribers))
     }
 
     /// Wakes this process itself.
-    pub(crate) fn wake(&self, stream: &StreamName) {
+    pub fn wake(&self, stream: &StreamName) {
         if let Ok(receivers) = self.receivers() {
             // An error means that there is no receiver.
             let _ = receivers.wakes.send(stream.clone());
@@ -159,7 +159,7 @@ impl WakeSocket {
         lock(&self.receivers).clone().ok_or(Error::Closed)
     }
 
-    pub(crate) fn close(&self) {
+    pub fn close(&self) {
         self.server.abort();
         drop(lock(&self.receivers).take());
         let _ = std::fs::remove_file(self.folder.path.join(&self.socket));
@@ -208,22 +208,18 @@ async fn serve_client(client: UnixStream, receivers: Weak<Receivers>) -> Option<
     Some(())
 }
 
-/// Wakes another process. It may be gone or not listening: a wake is a hint, the records are the fact.
-pub(crate) async fn wake(home: &Home, holder: &Holder, stream: &StreamName) -> Result<()> {
+/// Wakes another process. It may be gone or not listening: a wake is a hint, the records are the fact. Returns whether
+/// it could be reached.
+pub async fn wake(home: &Home, holder: &Holder, stream: &StreamName) -> Result<bool> {
     let message = Message { ring: Some(stream.clone()), ..Message::default() };
-    if let Some(mut connection) = connect(home, holder, &message).await? {
-        let _ = tokio::time::timeout(SEND_TIMEOUT, connection.shutdown()).await;
-    }
-    Ok(())
+    let Some(mut connection) = connect(home, holder, &message).await? else { return Ok(false) };
+    let _ = tokio::time::timeout(SEND_TIMEOUT, connection.shutdown()).await;
+    Ok(true)
 }
 
 /// Subscribes to a stream that another process holds. `None` if the process can't be reached. An older version
 /// accepts the subscription and sends nothing.
-pub(crate) async fn subscribe(
-    home: &Home,
-    holder: &Holder,
-    stream: &StreamName,
-) -> Result<Option<Subscription>> {
+pub async fn subscribe(home: &Home, holder: &Holder, stream: &StreamName) -> Result<Option<Subscription>> {
     let message = Message { watch: Some(stream.clone()), ..Message::default() };
     Ok(connect(home, holder, &message).await?.map(Subscription::new))
 }

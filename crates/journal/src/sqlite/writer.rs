@@ -8,7 +8,7 @@ use std::path::PathBuf;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, mpsc};
 use std::thread::JoinHandle;
-use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+use std::time::{Duration, Instant, SystemTime};
 
 use longhaul_protocol::{At, StreamName};
 use rusqlite::Connection;
@@ -387,6 +387,5 @@ impl Writer {
 }
 
 pub(crate) fn now() -> At {
-    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-    At(i64::try_from(since.as_millis()).unwrap_or(i64::MAX))
+    SystemTime::now().into()
 }

@@ -11,7 +11,7 @@ use longhaul_protocol::{
     ToolFinished,
 };
 
-use crate::conformance::{append_notes, read_all};
+use longhaul_journal::conformance::{append_notes, read_all};
 
 /// A folder in memory where there is one: these tests copy a journal thousands of times.
 pub(crate) fn fast_folder() -> tempfile::TempDir {
@@ -25,13 +25,7 @@ pub(crate) async fn a_full_journal(folder: &Path) -> Home {
     let journal = SqliteJournal::open(&home).await.unwrap();
     for number in 0..4 {
         let session = name_session(&journal, &format!("cli:session-{number}")).await.unwrap();
-        let input = Input {
-            id: InputId::generate(),
-            text: format!("do {number}"),
-            images: vec![],
-            mode: JoinMode::Join,
-            client: None,
-        };
+        let input = Input::new(InputId::generate(), format!("do {number}"), JoinMode::Join);
         put(&journal, session, InboxRecord::Input(input).encode().with_key("once")).await.unwrap();
         let stream = StreamName::session(session);
         let lease = journal.acquire_lease(&stream).await.unwrap();

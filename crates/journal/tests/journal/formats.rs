@@ -9,8 +9,8 @@ use longhaul_protocol::{At, Note, SessionRecord, StreamName};
 use rusqlite::Connection;
 
 use crate::child::{self, Part};
-use crate::conformance::read_all;
 use crate::damage::{a_full_journal, fast_folder};
+use longhaul_journal::conformance::read_all;
 
 fn set_format(home: &Home, format: u32) {
     let db = Connection::open(home.journal_file()).unwrap();

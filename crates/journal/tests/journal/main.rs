@@ -1,10 +1,10 @@
 //! The journal's promises, held by tests that use it as others do: through the trait, with real files and real
-//! processes. `conformance` is for any engine; the rest is what this engine must show besides.
+//! processes. `sqlite` runs the suite for any engine
+//! (`longhaul_journal::conformance`); the rest is what this engine must show besides.
 
 #![allow(clippy::unwrap_used, reason = "a test that can't go on should stop")]
 
 mod child;
-mod conformance;
 mod random;
 mod recording_vfs;
 

@@ -4,8 +4,8 @@ use longhaul_journal::{Append, Error, Home, Journal, SearchQuery, SqliteJournal,
 use longhaul_protocol::{Note, SessionRecord, StreamName};
 
 use crate::child::Part;
-use crate::conformance::read_all;
 use crate::damage::{a_full_journal, add_notes, fast_folder};
+use longhaul_journal::conformance::read_all;
 
 async fn head_of(home: &Home, key: &str) -> u64 {
     let journal = SqliteJournal::open(home).await.unwrap();

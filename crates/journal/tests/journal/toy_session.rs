@@ -56,12 +56,10 @@ impl Counter {
                 return Ok(());
             }
             for record in waiting {
-                let Ok(InboxRecord::Input(Input { id, text, images, mode, .. })) =
-                    InboxRecord::decode(&record)
-                else {
+                let Ok(InboxRecord::Input(input)) = InboxRecord::decode(&record) else {
                     panic!("{record:?}")
                 };
-                let taken = InputTaken { id, inbox_through: record.seq, text, images, mode, client: None };
+                let taken = InputTaken::of(input, record.seq);
                 let append = Append::under(lease)
                     .expecting(self.head)
                     .record(SessionRecord::InputTaken(taken).encode());
@@ -73,7 +71,7 @@ impl Counter {
 
 async fn add(journal: &dyn Journal, session: SessionId, number: u64, key: &str) {
     let (id, text) = (InputId::generate(), format!("add {number}"));
-    let input = InboxRecord::Input(Input { id, text, images: vec![], mode: JoinMode::Join, client: None });
+    let input = InboxRecord::Input(Input::new(id, text, JoinMode::Join));
     put(journal, session, input.encode().with_key(key)).await.unwrap();
 }
 

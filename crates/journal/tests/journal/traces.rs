@@ -76,17 +76,9 @@ async fn an_erasure_that_was_held_up_is_finished_by_another() {
     let home = Home::create(folder.path()).unwrap();
     let journal = SqliteJournal::open(&home).await.unwrap();
     let session = name_session(&journal, "cli:x").await.unwrap();
-    let input = Input {
-        id: InputId::generate(),
-        text: "xyzzysecret".into(),
-        images: vec![],
-        mode: JoinMode::Join,
-        client: None,
-    };
+    let input = Input::new(InputId::generate(), "xyzzysecret", JoinMode::Join);
     put(&journal, session, InboxRecord::Input(input.clone()).encode()).await.unwrap();
-    let Input { id, text, images, mode, .. } = input;
-    let taken =
-        SessionRecord::InputTaken(InputTaken { id, inbox_through: 1, text, images, mode, client: None });
+    let taken = SessionRecord::InputTaken(InputTaken::of(input, 1));
     journal.append(Append::to(&StreamName::session(session)).record(taken.encode())).await.unwrap();
     let reader = rusqlite::Connection::open(home.journal_file()).unwrap();
     reader.execute_batch("BEGIN; SELECT * FROM records;").unwrap();
@@ -146,15 +138,8 @@ async fn erased_bytes_are_gone_from_every_file() {
 }
 
 fn said(text: &str) -> SessionRecord {
-    let (id, images, mode) = (InputId::generate(), vec![], JoinMode::Join);
-    SessionRecord::InputTaken(InputTaken {
-        id,
-        inbox_through: 1,
-        text: text.into(),
-        images,
-        mode,
-        client: None,
-    })
+    let (id, mode) = (InputId::generate(), JoinMode::Join);
+    SessionRecord::InputTaken(InputTaken::of(Input::new(id, text, mode), 1))
 }
 
 fn epoch(changed: impl Fn(&mut EpochStarted)) -> SessionRecord {
@@ -174,7 +159,7 @@ fn directive(text: &str) -> SessionRecord {
 }
 
 fn keeping(item: &Item) -> SessionRecord {
-    let place = Place { seq: 1, turn: 1, step: 1, said: None };
+    let place = Place::new(1, 1, 1);
     epoch(|epoch| epoch.kept = vec![Kept { item: item.clone(), place }])
 }
 
@@ -231,8 +216,8 @@ async fn what_another_input_holds_in_its_place_in_the_inbox_stays() {
     let folder = tempfile::tempdir().unwrap();
     let journal = SqliteJournal::open(&Home::create(folder.path()).unwrap()).await.unwrap();
     let session = name_session(&journal, "cli:x").await.unwrap();
-    let (id, images, mode) = (InputId::generate(), vec![], JoinMode::Join);
-    let waiting = Input { id, text: "still to be done".into(), images, mode, client: None };
+    let (id, mode) = (InputId::generate(), JoinMode::Join);
+    let waiting = Input::new(id, "still to be done", mode);
     put(&journal, session, InboxRecord::Input(waiting).encode()).await.unwrap();
     let stream = StreamName::session(session);
     journal.append(Append::to(&stream).record(said("xyzzysecret").encode())).await.unwrap();

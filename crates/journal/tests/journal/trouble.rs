@@ -9,7 +9,7 @@ use longhaul_protocol::{NewRecord, Note, SessionId, SessionRecord, StreamName};
 use rusqlite::Connection;
 
 use crate::child::{self, Part};
-use crate::conformance::read_all;
+use longhaul_journal::conformance::read_all;
 
 fn stream() -> StreamName {
     StreamName::session(SessionId::from_bits(5))

@@ -8,7 +8,7 @@ use std::process::Command;
 use longhaul_keeper::{Found, Task};
 use longhaul_protocol::{CallId, TaskId, TaskStatus};
 
-use crate::home::{Home, PATIENCE, ended, is_alive, number_in, until};
+use crate::home::{Home, TEST_TIMEOUT, ended, is_alive, number_in, until};
 
 /// What can be wrong with a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -186,7 +186,7 @@ fn a_token_that_is_a_pipe_holds_up_nobody() {
     Damage::Pipe.befall(&token);
 
     let refused = task.connect();
-    stream.set_read_timeout(Some(PATIENCE)).unwrap();
+    stream.set_read_timeout(Some(TEST_TIMEOUT)).unwrap();
     std::io::Write::write_all(&mut &stream, b"{\"token\":\"open sesame\"}\n").unwrap();
     let mut answer = String::new();
     std::io::Read::read_to_string(&mut &stream, &mut answer).unwrap();

@@ -8,11 +8,11 @@ use std::time::SystemTime;
 use longhaul_keeper::Following;
 use longhaul_protocol::At;
 
-use crate::home::{Home, PATIENCE, ended, until};
+use crate::home::{Home, TEST_TIMEOUT, ended, until};
 
 /// Reads until so much was printed, as far as is said; or to the end.
 fn hear(connection: &mut UnixStream, following: &mut Following, until: u64) {
-    connection.set_read_timeout(Some(PATIENCE)).unwrap();
+    connection.set_read_timeout(Some(TEST_TIMEOUT)).unwrap();
     let mut bytes = [0; 7];
     while following.printed() < until {
         match connection.read(&mut bytes).unwrap() {

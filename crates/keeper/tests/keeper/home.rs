@@ -13,7 +13,7 @@ use tempfile::TempDir;
 use crate::part;
 
 /// Everything that is waited for comes long before this, also on a machine that has much else to do.
-pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
+pub(crate) const TEST_TIMEOUT: Duration = Duration::from_secs(60);
 
 pub(crate) struct Home {
     pub(crate) folder: PathBuf,
@@ -113,7 +113,7 @@ pub(crate) fn output_of(tasks: &Tasks, id: TaskId) -> String {
 /// Waits until a command has ended, as a runtime does: for its connection to close.
 pub(crate) fn ended(task: &Task) -> Status {
     let mut connection = task.connect().unwrap();
-    connection.set_read_timeout(Some(PATIENCE)).unwrap();
+    connection.set_read_timeout(Some(TEST_TIMEOUT)).unwrap();
     connection.read_to_end(&mut Vec::new()).expect("the command ends in time");
     task.status().unwrap().expect("the status is written before the connection closes")
 }
@@ -137,7 +137,7 @@ pub(crate) fn until<T>(what: &str, mut look: impl FnMut() -> Option<T>) -> T {
         if let Some(found) = look() {
             return found;
         }
-        assert!(since.elapsed() < PATIENCE, "{what} did not come");
+        assert!(since.elapsed() < TEST_TIMEOUT, "{what} did not come");
         std::thread::sleep(Duration::from_millis(2));
     }
 }

@@ -9,14 +9,14 @@ use std::time::{Duration, Instant};
 use longhaul_keeper::{Error, Task};
 use longhaul_protocol::TaskStatus;
 
-use crate::home::{Home, PATIENCE, ended, until};
+use crate::home::{Home, TEST_TIMEOUT, ended, until};
 
 const TOKEN: &str = "{\"token\":\"open sesame\"}\n";
 
 fn connect(home: &Home, task: &Task) -> UnixStream {
     let folder = fs::File::open(home.task_folder(task.id())).unwrap();
     let stream = UnixStream::connect(format!("/proc/self/fd/{}/socket", folder.as_raw_fd())).unwrap();
-    stream.set_read_timeout(Some(PATIENCE)).unwrap();
+    stream.set_read_timeout(Some(TEST_TIMEOUT)).unwrap();
     stream
 }
 

@@ -42,7 +42,7 @@ fn items(
         return Vec::new();
     }
     let candidate = |(item, ExtractedItem { text, sources, speaker, quote, .. }): (usize, ExtractedItem)| {
-        let score = scorer.score(&text, "", 0.0);
+        let matched = scorer.score(&text, "", 0.0)?;
         let seq = record.seq;
         let used = places.book.cited.get(&ItemSource { session, seq, item }).copied().unwrap_or(0);
         let place = RecallPlace::Item { session, seq, item };
@@ -51,7 +51,7 @@ fn items(
             None => text,
         };
         let found = RecallHit { place, speaker, at: record.at, excerpt, sources, request: None };
-        (score > 0.0).then_some(RecallCandidate { hit: found, score, citations: used })
+        Some(RecallCandidate { citations: used, ..RecallCandidate::new(found, matched) })
     };
     extracted.items.into_iter().enumerate().filter_map(candidate).collect()
 }

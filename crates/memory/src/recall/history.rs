@@ -4,6 +4,7 @@ use longhaul_journal::{Error, Journal, Page, SearchHit, import_mark};
 use longhaul_protocol::{Record, Seq, SessionId, Speaker, StreamName};
 
 use super::lexical::RecallCandidate;
+use super::score::{TextMatch, TextScorer};
 use super::{RecallHit, RecallPlace, RecallScope};
 use crate::text::truncate_line;
 use crate::{Result, Utterance, UtteranceReader};
@@ -17,6 +18,7 @@ const MAX_REQUEST_BYTES: usize = 180;
 pub(super) async fn candidates(
     journal: &dyn Journal,
     places: &RecallScope,
+    scorer: &TextScorer,
     hits: Vec<SearchHit>,
     most: usize,
 ) -> Result<Vec<RecallCandidate>> {
@@ -36,7 +38,7 @@ pub(super) async fn candidates(
             None => import_mark(journal, session).await?.foreign_through,
         };
         foreign.insert(session, foreign_through);
-        if let Some(candidate) = load(journal, session, hit, foreign_through).await? {
+        if let Some(candidate) = load(journal, session, scorer, hit, foreign_through).await? {
             texts.insert(candidate.hit.excerpt.to_lowercase());
             candidates.push(candidate);
         }
@@ -48,6 +50,7 @@ pub(super) async fn candidates(
 async fn load(
     journal: &dyn Journal,
     session: SessionId,
+    scorer: &TextScorer,
     hit: SearchHit,
     foreign_through: Seq,
 ) -> Result<Option<RecallCandidate>> {
@@ -55,33 +58,42 @@ async fn load(
     let Some((record, said)) = read_utterance(journal, &stream, seq, foreign_through).await? else {
         return Ok(None);
     };
+    let request = request.filter(|_| said.speaker == Speaker::Assistant);
+    let asked = match request {
+        Some(request) => read_request(journal, &stream, request, foreign_through).await?,
+        None => None,
+    };
+    let coverage = scorer.coverage(&format!("{} {excerpt}", asked.as_deref().unwrap_or_default()));
     let hit = RecallHit {
         place: RecallPlace::Record { session, seq },
         speaker: said.speaker,
         at: record.at,
         excerpt,
         sources: vec![seq],
-        request: request.filter(|_| said.speaker == Speaker::Assistant),
+        request,
     };
-    Ok(Some(RecallCandidate { hit, score, citations: 0 }))
+    Ok(Some(RecallCandidate { asked, ..RecallCandidate::new(hit, TextMatch { score, coverage }) }))
 }
 
-/// Shows the request with an answer, briefly. An answer alone may say nothing: "Let us take 5433."
-pub(super) async fn add_request(journal: &dyn Journal, hit: &mut RecallHit) -> Result<()> {
-    let (RecallPlace::Record { session, seq }, Some(request)) = (&hit.place, hit.request) else {
-        return Ok(());
-    };
-    let stream = StreamName::session(*session);
-    let foreign_through = import_mark(journal, *session).await?.foreign_through;
+/// The request before an answer, briefly, with who asked it.
+async fn read_request(
+    journal: &dyn Journal,
+    stream: &StreamName,
+    request: Seq,
+    foreign_through: Seq,
+) -> Result<Option<String>> {
+    let asked = read_utterance(journal, stream, request, foreign_through).await?;
     // The words of another user, who came with an import, are not shown as a part of what was said here.
-    if let Some((_, said)) = read_utterance(journal, &stream, request, foreign_through).await?
-        && said.speaker == Speaker::User
-    {
-        let asked = truncate_line(&said.text, MAX_REQUEST_BYTES);
-        hit.excerpt = format!("{}: {asked}\nassistant: {}", said.who, hit.excerpt);
+    let asked = asked.filter(|(_, said)| said.speaker == Speaker::User);
+    Ok(asked.map(|(_, said)| format!("{}: {}", said.who, truncate_line(&said.text, MAX_REQUEST_BYTES))))
+}
+
+/// Shows the request with an answer. An answer alone may say nothing: "Let us take 5433."
+pub(super) fn show_request(hit: &mut RecallHit, asked: &str) {
+    if let (RecallPlace::Record { seq, .. }, Some(request)) = (&hit.place, hit.request) {
         hit.sources = vec![request, *seq];
+        hit.excerpt = format!("{asked}\nassistant: {}", hit.excerpt);
     }
-    Ok(())
 }
 
 /// What was said in a record. `None` if it does not count: what a model wrote counts if the end of its attempt keeps it.

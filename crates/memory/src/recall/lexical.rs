@@ -1,15 +1,18 @@
 use std::collections::HashSet;
 
 use longhaul_context::max_bytes_for;
-use longhaul_journal::{Journal, SearchAnswer, SearchQuery};
+use longhaul_journal::{Journal, SearchQuery};
 use longhaul_protocol::{Seq, SessionId, StreamName};
 
-use super::score::TextScorer;
-use super::{RecallBudget, RecallHit, RecallPlace, RecallScope, Recalled, extracts, history, pages};
+use super::fusion::fuse_by_rank;
+use super::score::{TextMatch, TextScorer};
+use super::{Finder, RecallBudget, RecallHit, RecallPlace, RecallScope, Recalled, extracts, history, pages};
 use crate::Result;
 
 /// Records to look at for each wanted hit: not all can be shown.
 const RECORDS_PER_HIT: usize = 6;
+/// Records of a second finder for each wanted hit. It always finds some, however far they are.
+const FOUND_PER_HIT: usize = 2;
 /// Extracts to read for each wanted hit: few of their items match.
 const EXTRACTS_PER_HIT: usize = 4;
 /// Scores that differ by less than this share are ties.
@@ -21,67 +24,94 @@ const DAY_MS: i64 = 24 * 60 * 60 * 1_000;
 #[derive(Debug)]
 pub(super) struct RecallCandidate {
     pub(super) hit: RecallHit,
-    pub(super) score: f64,
+    pub(super) found: TextMatch,
     /// How many page versions cite the item. For a page, the number of its versions.
     pub(super) citations: usize,
+    /// For an answer, what was asked and by whom.
+    pub(super) asked: Option<String>,
+}
+
+impl RecallCandidate {
+    pub(super) fn new(hit: RecallHit, found: TextMatch) -> Self {
+        Self { hit, found, citations: 0, asked: None }
+    }
 }
 
 /// Finds what has the words of a question, the best first, as much as the budget allows.
 ///
-/// More of the words, and rarer ones, score higher. Among ties the later day comes first, then what is cited more
-/// (items by page versions, pages by their versions), then the newer one.
+/// More of the words, and rarer ones, score higher. Among ties what has more of the question's own words comes first, then
+/// the later day, then what is cited more (items by page versions, pages by their versions), then the newer one.
 pub async fn recall(
     journal: &dyn Journal,
     places: &RecallScope,
     question: &str,
     budget: RecallBudget,
 ) -> Result<Recalled> {
+    recall_with(journal, places, question, budget, None).await
+}
+
+/// The same, with another way of finding records beside their words. If that fails, the words alone have to do, and the warning
+/// says why.
+pub async fn recall_with(
+    journal: &dyn Journal,
+    places: &RecallScope,
+    question: &str,
+    budget: RecallBudget,
+    finder: Option<&dyn Finder>,
+) -> Result<Recalled> {
     let most = budget.entries;
-    let records = search(journal, places, question, StreamName::session, RECORDS_PER_HIT * most).await?;
-    let extracts = search(journal, places, question, StreamName::extract, EXTRACTS_PER_HIT * most).await?;
+    let query = |stream, limit| search_query(places, question, stream, limit);
+    let mut records = journal.search(&query(StreamName::session, RECORDS_PER_HIT * most)).await?;
+    let extracts = journal.search(&query(StreamName::extract, EXTRACTS_PER_HIT * most)).await?;
+    let mut warning = None;
+    if let Some(finder) = finder {
+        match finder.find(journal, &query(StreamName::session, FOUND_PER_HIT * most)).await {
+            Ok(others) => records.hits = fuse_by_rank(records.hits, others),
+            Err(error) => {
+                warning = Some(format!("embeddings are not available, so only words were searched: {error}"));
+            }
+        }
+    }
     let unindexed = records.unindexed + extracts.unindexed;
     let scorer = TextScorer::new(records.words);
     let items = extracts::candidates(journal, places, &scorer, extracts.hits).await?;
-    let records = history::candidates(journal, places, records.hits, most).await?;
+    let records = history::candidates(journal, places, &scorer, records.hits, most).await?;
     let mut candidates = pages::candidates(places, &scorer);
     candidates.extend(dedup_candidates(items, records));
-    let ranked = rank_candidates(candidates).into_iter().take(most).map(|candidate| candidate.hit);
-    let hits = show_within(journal, ranked.collect(), budget).await?;
-    Ok(Recalled { hits, unindexed })
+    let mut ranked = rank_candidates(candidates);
+    ranked.truncate(most);
+    Ok(Recalled { hits: show_within(ranked, budget), unindexed, warning })
 }
 
-/// Searches one stream of each session.
-async fn search(
-    journal: &dyn Journal,
+/// A search of one stream of each session.
+fn search_query(
     places: &RecallScope,
     question: &str,
     stream: fn(SessionId) -> StreamName,
     limit: usize,
-) -> Result<SearchAnswer> {
+) -> SearchQuery {
     let streams = places.sessions.iter().map(|(session, _)| stream(*session)).collect();
     let mut query = SearchQuery::new(question, limit).within(streams);
     query.asked_at = places.asked_at.unwrap_or(query.asked_at);
-    Ok(journal.search(&query).await?)
+    query
 }
 
 /// Completes the hits, as many of the first as the budget allows, but always one.
-async fn show_within(
-    journal: &dyn Journal,
-    ranked: Vec<RecallHit>,
-    budget: RecallBudget,
-) -> Result<Vec<RecallHit>> {
-    let shown: HashSet<RecallPlace> = ranked.iter().map(|hit| hit.place.clone()).collect();
+fn show_within(ranked: Vec<RecallCandidate>, budget: RecallBudget) -> Vec<RecallHit> {
+    let shown: HashSet<RecallPlace> = ranked.iter().map(|candidate| candidate.hit.place.clone()).collect();
     let mut left = max_bytes_for(budget.tokens);
     let mut hits = Vec::new();
-    for mut hit in ranked {
+    for RecallCandidate { mut hit, asked, .. } in ranked {
         let is_shown = |request: Seq| match &hit.place {
             RecallPlace::Record { session, .. } => {
                 shown.contains(&RecallPlace::Record { session: *session, seq: request })
             }
             RecallPlace::Page(_) | RecallPlace::Item { .. } => false,
         };
-        if !hit.request.is_some_and(is_shown) {
-            history::add_request(journal, &mut hit).await?;
+        if let Some(asked) = asked
+            && !hit.request.is_some_and(is_shown)
+        {
+            history::show_request(&mut hit, &asked);
         }
         let size = hit.excerpt.len() + ENTRY_BYTES;
         if size > left && !hits.is_empty() {
@@ -90,7 +120,7 @@ async fn show_within(
         left = left.saturating_sub(size);
         hits.push(hit);
     }
-    Ok(hits)
+    hits
 }
 
 /// Merges items with the records that they came from: the item is shown, with the better of both scores.
@@ -100,7 +130,10 @@ fn dedup_candidates(mut items: Vec<RecallCandidate>, records: Vec<RecallCandidat
         let RecallPlace::Record { session, seq } = record.hit.place else { continue };
         let told = items.iter_mut().find(|item| cites_record(item, session, seq));
         match told {
-            Some(item) => item.score = item.score.max(record.score),
+            Some(RecallCandidate { found, .. }) => {
+                found.score = found.score.max(record.found.score);
+                found.coverage = found.coverage.max(record.found.coverage);
+            }
             None => besides.push(record),
         }
     }
@@ -118,14 +151,18 @@ fn cites_record(item: &RecallCandidate, session: SessionId, seq: Seq) -> bool {
 }
 
 fn rank_candidates(mut candidates: Vec<RecallCandidate>) -> Vec<RecallCandidate> {
-    candidates.sort_by(|one, other| other.score.total_cmp(&one.score));
+    candidates.sort_by(|one, other| other.found.score.total_cmp(&one.found.score));
     let mut rest = candidates.as_mut_slice();
     while let Some(best) = rest.first() {
-        let least = best.score * (1.0 - TIE_MARGIN);
-        let equals = rest.iter().take_while(|candidate| candidate.score >= least).count().max(1);
+        let least = best.found.score * (1.0 - TIE_MARGIN);
+        let equals = rest.iter().take_while(|candidate| candidate.found.score >= least).count().max(1);
         let (as_good, worse) = rest.split_at_mut(equals);
-        as_good.sort_by_key(|RecallCandidate { hit, citations, .. }| {
-            std::cmp::Reverse((hit.at.0.div_euclid(DAY_MS), *citations, hit.at))
+        let rank = |RecallCandidate { hit, citations, .. }: &RecallCandidate| {
+            (hit.at.0.div_euclid(DAY_MS), *citations, hit.at)
+        };
+        as_good.sort_by(|one, other| {
+            let by_coverage = other.found.coverage.total_cmp(&one.found.coverage);
+            by_coverage.then_with(|| rank(other).cmp(&rank(one)))
         });
         rest = worse;
     }

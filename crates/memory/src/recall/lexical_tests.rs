@@ -12,7 +12,8 @@ fn page(name: &str, score: f64, at: i64, citations: usize) -> RecallCandidate {
         sources: vec![],
         request: None,
     };
-    RecallCandidate { hit, score, citations }
+    let found = TextMatch { score, coverage: 0.5 };
+    RecallCandidate { citations, ..RecallCandidate::new(hit, found) }
 }
 
 fn names(candidates: Vec<RecallCandidate>) -> Vec<String> {
@@ -34,6 +35,17 @@ fn among_equals_the_newer_stands_first_and_within_a_day_what_is_more_used() {
         names(rank_candidates(candidates)),
         ["new and used", "newer by an hour", "new", "old", "much worse"]
     );
+}
+
+/// Y11: newer is no better where it is about something else.
+#[test]
+fn among_equals_what_has_more_of_the_words_stands_first() {
+    let mut about_it = page("about it", 9.5, 0, 0);
+    about_it.found.coverage = 0.8;
+
+    let candidates = vec![page("newer", 10.0, 9 * DAY_MS, 0), about_it];
+
+    assert_eq!(names(rank_candidates(candidates)), ["about it", "newer"]);
 }
 
 #[test]

@@ -5,17 +5,30 @@
 //! | `score` | how well a short text matches, by the measure of the journal's search |
 //! | `pages`, `extracts`, `history` | candidates from the three kinds of places |
 //! | `lexical` | the search of all three by words, the order of hits, and how many are shown |
+//! | `embedding`, `fusion` | a second way of finding records, by vectors; two rankings become one |
 
+mod embedding;
 mod extracts;
+mod fusion;
 mod history;
 mod lexical;
 mod pages;
 mod score;
 
-pub use lexical::recall;
+use async_trait::async_trait;
+pub use embedding::{Embedder, EmbeddingFinder, embed_session};
+pub use lexical::{recall, recall_with};
+use longhaul_journal::{Journal, SearchHit, SearchQuery};
 use longhaul_protocol::{At, Seq, SessionId, Speaker};
 
-use crate::PageSet;
+use crate::{PageSet, Result};
+
+/// A way of finding records beside their words.
+#[async_trait]
+pub trait Finder: Send + Sync {
+    /// The records that fit a question, the best first. Their scores are not compared with others.
+    async fn find(&self, journal: &dyn Journal, search: &SearchQuery) -> Result<Vec<SearchHit>>;
+}
 
 /// Where recall searches. It never finds anything outside of this.
 #[derive(Debug, Clone)]
@@ -50,6 +63,8 @@ pub struct Recalled {
     pub hits: Vec<RecallHit>,
     /// Records that are not searched yet, because the index is being built anew. Usually 0.
     pub unindexed: u64,
+    /// Why the search went by words alone, if more was wanted.
+    pub warning: Option<String>,
 }
 
 /// Says that a search has not seen everything; `None` if it has.

@@ -1,7 +1,7 @@
 use longhaul_protocol::{ChangedBy, Speaker};
 
 use super::lexical::RecallCandidate;
-use super::score::TextScorer;
+use super::score::{TextMatch, TextScorer};
 use super::{RecallHit, RecallPlace, RecallScope};
 
 /// The weight of a word in the page name or heading, relative to the line.
@@ -15,8 +15,8 @@ pub(super) fn candidates(places: &RecallScope, scorer: &TextScorer) -> Vec<Recal
     pages
         .filter_map(|(name, page)| {
             let mut lines = scored_lines(name, &page.text, scorer);
-            lines.sort_by(|one, other| other.score.total_cmp(&one.score));
-            let score = lines.first()?.score;
+            lines.sort_by(|one, other| other.found.score.total_cmp(&one.found.score));
+            let best = lines.first()?.found;
             lines.truncate(MAX_SHOWN_LINES);
             lines.sort_by_key(|line| line.number);
             let last = page.versions.last()?;
@@ -34,7 +34,7 @@ pub(super) fn candidates(places: &RecallScope, scorer: &TextScorer) -> Vec<Recal
                 sources: vec![],
                 request: None,
             };
-            Some(RecallCandidate { hit: found, score, citations: page.versions.len() })
+            Some(RecallCandidate { citations: page.versions.len(), ..RecallCandidate::new(found, best) })
         })
         .collect()
 }
@@ -42,7 +42,7 @@ pub(super) fn candidates(places: &RecallScope, scorer: &TextScorer) -> Vec<Recal
 struct ScoredLine<'a> {
     number: usize,
     text: &'a str,
-    score: f64,
+    found: TextMatch,
 }
 
 fn scored_lines<'a>(name: &str, text: &'a str, scorer: &TextScorer) -> Vec<ScoredLine<'a>> {
@@ -56,9 +56,8 @@ fn scored_lines<'a>(name: &str, text: &'a str, scorer: &TextScorer) -> Vec<Score
             continue;
         }
         let above = if line.starts_with('#') { name.to_owned() } else { format!("{name} {heading}") };
-        let score = scorer.score(line, &above, HEADING_WEIGHT);
-        if score > 0.0 {
-            lines.push(ScoredLine { number, text: line, score });
+        if let Some(found) = scorer.score(line, &above, HEADING_WEIGHT) {
+            lines.push(ScoredLine { number, text: line, found });
         }
     }
     lines

@@ -22,8 +22,9 @@ impl TextScorer {
     }
 
     /// The BM25 score of a text, multiplied by the squared share of the question that it covers: a short text without
-    /// neighbours that lacks a word is about something else. Words in `around` count with `weight_around`.
-    pub(super) fn score(&self, text: &str, around: &str, weight_around: f64) -> f64 {
+    /// neighbours that lacks a word is about something else. Words in `around` count with `weight_around`. `None` if the text has
+    /// none of the words.
+    pub(super) fn score(&self, text: &str, around: &str, weight_around: f64) -> Option<TextMatch> {
         let (text, around) = (stems(text), stems(around));
         let length = count(text.len() + around.len()) / AVERAGE_WORDS;
         let norm = BM25_K1 * (1.0 - BM25_B + BM25_B * length);
@@ -34,8 +35,22 @@ impl TextScorer {
             score += weight * times * (BM25_K1 + 1.0) / (times + norm);
             covered += if times > 0.0 { *weight } else { 0.0 };
         }
-        if covered > 0.0 { score * (covered / self.all).powi(2) } else { 0.0 }
+        let coverage = if covered > 0.0 { covered / self.all } else { return None };
+        Some(TextMatch { score: score * coverage.powi(2), coverage })
     }
+
+    /// The share of the question that a text covers.
+    pub(super) fn coverage(&self, text: &str) -> f64 {
+        self.score(text, "", 0.0).map_or(0.0, |found| found.coverage)
+    }
+}
+
+/// How well a text matches a question.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(super) struct TextMatch {
+    pub(super) score: f64,
+    /// The share of the question's words that the text has, each by its weight.
+    pub(super) coverage: f64,
 }
 
 #[allow(clippy::cast_precision_loss, reason = "a score needs no more")]

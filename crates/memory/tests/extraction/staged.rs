@@ -7,9 +7,9 @@ use longhaul_journal::{Append, Journal, Page};
 use longhaul_memory::{BackgroundModel, Error, Extraction, Result, extract};
 use longhaul_model::{Capabilities, Model, RetryPolicy};
 use longhaul_protocol::{
-    AttemptEnded, AttemptId, AttemptStarted, Block, CallId, ExtractRecord, Extracted, InputId, InputTaken,
-    Item, JoinMode, NewRecord, Outcome, Record, Role, Seq, SessionId, SessionRecord, StepStarted, StreamName,
-    ToolFinished, TurnEnded, TurnStarted, Usage,
+    AttemptEnded, AttemptId, AttemptStarted, Block, CallId, ExtractRecord, Extracted, Input, InputId,
+    InputTaken, Item, JoinMode, NewRecord, Outcome, Record, Role, Seq, SessionId, SessionRecord, StepStarted,
+    StreamName, ToolFinished, TurnEnded, TurnStarted, Usage,
 };
 use longhaul_testkit::TestHome;
 use serde_json::value::RawValue;
@@ -117,14 +117,7 @@ pub(crate) fn with_window(calling: BackgroundModel, tokens: u64) -> BackgroundMo
 
 pub(crate) fn input(text: &str) -> SessionRecord {
     let (id, mode) = (InputId::generate(), JoinMode::Join);
-    SessionRecord::InputTaken(InputTaken {
-        id,
-        inbox_through: 1,
-        text: text.to_owned(),
-        images: vec![],
-        mode,
-        client: None,
-    })
+    SessionRecord::InputTaken(InputTaken::of(Input::new(id, text, mode), 1))
 }
 
 pub(crate) fn started() -> SessionRecord {

@@ -5,8 +5,8 @@ use longhaul_journal::rebuild::ChainLink;
 use longhaul_journal::{Journal, name_session};
 use longhaul_memory::{PageSet, RecallScope};
 use longhaul_protocol::{
-    At, AttemptEnded, AttemptId, Block, Body, Hash, InputId, InputTaken, Item, JoinMode, Outcome, Record,
-    Role, Seq, SessionId, SessionRecord, StreamName, TurnEnded, TurnStarted,
+    At, AttemptEnded, AttemptId, Block, Body, Hash, Input, InputId, InputTaken, Item, JoinMode, Outcome,
+    Record, Role, Seq, SessionId, SessionRecord, StreamName, TurnEnded, TurnStarted,
 };
 
 const MEMBERS: [&str; 8] = ["vera", "anton", "lucia", "pavel", "noor", "emil", "greta", "tariq"];
@@ -286,9 +286,8 @@ struct History {
 
 impl History {
     fn turn(&mut self, at: At, turn: u64, said: &Said) -> [Seq; 2] {
-        let (id, images, mode) = (InputId::generate(), vec![], JoinMode::Join);
-        let input =
-            InputTaken { id, inbox_through: turn, text: said.user.clone(), images, mode, client: None };
+        let (id, mode) = (InputId::generate(), JoinMode::Join);
+        let input = InputTaken::of(Input::new(id, said.user.clone(), mode), turn);
         let user = self.add(at, &SessionRecord::InputTaken(input));
         self.add(at, &SessionRecord::TurnStarted(TurnStarted { turn }));
         let attempt = AttemptId::generate();

@@ -4,7 +4,7 @@ use longhaul_journal::{Append, Journal};
 use longhaul_memory::{Page, PageSet, PageVersion, RecallScope};
 use longhaul_protocol::{
     At, AttemptEnded, AttemptId, AttemptStarted, Block, CallId, ChangedBy, ExtractRecord, Extracted,
-    ExtractedItem, ExtractedKind, InputId, InputTaken, Item, JoinMode, NewRecord, Outcome, Role, Seq,
+    ExtractedItem, ExtractedKind, Input, InputId, InputTaken, Item, JoinMode, NewRecord, Outcome, Role, Seq,
     SessionId, SessionRecord, Speaker, StepStarted, StreamName, ToolFinished, TurnEnded, TurnStarted,
 };
 
@@ -77,9 +77,9 @@ impl Session {
     fn turn(&mut self, asked: &str, shown: Option<&str>, answered: &str) -> [Seq; 3] {
         self.turns += 1;
         let (attempt, call) = (AttemptId::generate(), CallId::generate());
-        let (id, text, images) = (InputId::generate(), asked.to_owned(), vec![]);
+        let (id, text) = (InputId::generate(), asked.to_owned());
         let (inbox_through, mode) = (self.turns, JoinMode::Join);
-        let input = InputTaken { id, inbox_through, text, images, mode, client: None };
+        let input = InputTaken::of(Input::new(id, text, mode), inbox_through);
         let asked = self.said(&SessionRecord::InputTaken(input), asked);
         self.add(&SessionRecord::TurnStarted(TurnStarted { turn: self.turns }));
         let mut shown_at = 0;

@@ -5,6 +5,7 @@
 mod baselines;
 mod club;
 mod conversation;
+mod embeddings;
 mod facts;
 mod scopes;
 

@@ -3,15 +3,15 @@
 use longhaul_journal::{Append, Journal};
 use longhaul_memory::{PageSet, RecallBudget, RecallHit, RecallPlace, RecallScope, recall};
 use longhaul_protocol::{
-    ExtractRecord, Extracted, ExtractedItem, ExtractedKind, Imported, InputId, InputTaken, JoinMode, Seq,
-    SessionId, SessionRecord, Speaker, StreamName, SystemMessage, TextContent, ToolFinished,
+    ExtractRecord, Extracted, ExtractedItem, ExtractedKind, Imported, Input, InputId, InputTaken, JoinMode,
+    Seq, SessionId, SessionRecord, Speaker, StreamName, SystemMessage, TextContent, ToolFinished,
 };
 
 use crate::{journal, open};
 
-async fn said(journal: &dyn Journal, session: SessionId, text: &str) -> Seq {
-    let (id, images, mode) = (InputId::generate(), vec![], JoinMode::Join);
-    let input = InputTaken { id, inbox_through: 1, text: text.to_owned(), images, mode, client: None };
+pub(crate) async fn said(journal: &dyn Journal, session: SessionId, text: &str) -> Seq {
+    let (id, mode) = (InputId::generate(), JoinMode::Join);
+    let input = InputTaken::of(Input::new(id, text, mode), 1);
     append(journal, session, SessionRecord::InputTaken(input)).await
 }
 
@@ -29,7 +29,7 @@ async fn extracted(journal: &dyn Journal, session: SessionId, scope: &str, text:
     journal.append(Append::to(&StreamName::extract(session)).record(record)).await.unwrap();
 }
 
-async fn places(journal: &dyn Journal, scope: &str, sessions: &[SessionId]) -> RecallScope {
+pub(crate) async fn places(journal: &dyn Journal, scope: &str, sessions: &[SessionId]) -> RecallScope {
     let book = PageSet::load(journal, scope).await.unwrap();
     let sessions = sessions.iter().map(|session| (*session, format!("cli:{session}"))).collect();
     RecallScope { book, sessions, present: None, asked_at: None }
@@ -143,4 +143,30 @@ async fn what_was_compacted_is_found_after_a_restart_and_its_summary_is_not() {
     assert_eq!(found, found_before);
     assert_eq!(found[0].place, RecallPlace::Record { session, seq: told });
     assert!(found.iter().all(|found| found.sources.iter().all(|seq| *seq <= later)), "{found:?}");
+}
+
+/// Y11: an answer or nothing, never an error of the database.
+#[tokio::test(flavor = "multi_thread")]
+async fn odd_questions_are_answered() {
+    let (_folder, journal) = journal().await;
+    let session = SessionId::generate();
+    let told = said(&journal, session, "The \"northern\" mooring is ours; 我们使用数据库").await;
+    extracted(&journal, session, "mine", "The northern mooring is ours.", vec![told]).await;
+    let places = places(&journal, "mine", &[session]).await;
+    let many: String = (0..10_000).map(|number| format!("mooring{number} ")).collect();
+
+    for question in [
+        "\"northern\" AND (mooring* NEAR/2 ours)",
+        "数据库",
+        "mooring\0",
+        "is it?",
+        &format!("mooring {many}"),
+    ] {
+        assert_eq!(find(&journal, &places, question).await.len(), 1, "{question:.40}");
+    }
+    for question in ["", "\0", "\"", "***", "nothing of that"] {
+        assert_eq!(find(&journal, &places, question).await, [], "{question:?}");
+    }
+    let none = recall(&journal, &places, "mooring", RecallBudget::entries(0)).await.unwrap();
+    assert_eq!(none.hits, []);
 }

@@ -19,6 +19,8 @@ mod roles;
 mod roles_tests;
 #[cfg(test)]
 mod scenarios_tests;
+#[cfg(test)]
+mod search_tests;
 
 use std::collections::VecDeque;
 use std::time::Duration;

@@ -1,7 +1,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::Todo;
-use crate::{BlobRef, CallId, CommandReport, Hash, Image, TaskNews};
+use crate::{BlobRef, CallId, ChildSession, CommandReport, Hash, Image, TaskNews};
 
 /// The side effect of a tool, which decides how to recover a call that a crash interrupted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -38,6 +38,9 @@ pub struct ToolStarted {
     /// command ran.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub kept_in: Option<String>,
+    /// The subagent that it starts.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub child: Option<Box<ChildSession>>,
     /// The id under which it goes on at a server, from its [`ToolTask`].
     #[serde(skip)]
     pub remote_task: Option<String>,

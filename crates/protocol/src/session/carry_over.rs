@@ -3,7 +3,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde::{Deserialize, Serialize};
 
 use super::{ActiveSkill, FileSeen, Outcome, SessionPermission, TaskNews};
-use crate::{At, BlobRef, CallId, Cause, ClientRequest, Hash, Image, InputId, JoinMode, Seq, TaskId};
+use crate::{At, BlobRef, CallId, Cause, ClientRequest, Hash, Image, InputId, JoinMode, Sender, Seq, TaskId};
 
 /// The state that a new epoch takes over, in addition to the fields of `EpochStarted`. Loading a session reads no
 /// record from before its newest epoch, so all other state is lost.
@@ -86,6 +86,8 @@ pub struct OpenTurn {
     pub cost_nano: u64,
     #[serde(skip_serializing_if = "Cause::is_turn")]
     pub cause: Cause,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub max_cost_nano: Option<u64>,
     /// Soft limits that the user has agreed to pass.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub consents: Vec<String>,
@@ -124,12 +126,14 @@ pub struct PendingInput {
     pub taken: Seq,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub client: Option<Box<ClientRequest>>,
+    #[serde(default, skip_serializing_if = "Sender::is_person")]
+    pub sender: Sender,
 }
 
 impl PendingInput {
-    /// Whether a user may take it back. A cancelled one has its turn already, and a client of the API waits for its own.
+    /// Whether it may be taken back. A cancelled one has its turn already, and a client of the OpenAI-compatible API waits for its own.
     pub fn can_be_withdrawn(&self) -> bool {
-        !self.cancelled && self.client.is_none()
+        !self.cancelled && self.client.is_none() && self.sender.can_withdraw()
     }
 }
 

@@ -24,6 +24,16 @@ pub struct Place {
     /// context.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub said: Option<Seq>,
+    /// The text is an input that no person wrote ([`crate::Sender`]).
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub by_agent: bool,
+}
+
+impl Place {
+    /// The place of an item that its own record brought.
+    pub fn new(seq: Seq, turn: u64, step: u64) -> Self {
+        Self { seq, turn, step, said: None, by_agent: false }
+    }
 }
 
 /// An item of the context that a new epoch keeps unchanged.

@@ -28,7 +28,8 @@ use serde::{Deserialize, Serialize};
 
 use crate::record::record_kinds;
 use crate::{
-    AttemptId, BlobRef, Cause, ClientRequest, Image, InputId, Item, JoinMode, Order, Seq, SessionId,
+    AttemptId, BlobRef, Cause, ClientRequest, Image, Input, InputId, Item, JoinMode, Order, ParentLink,
+    Sender, Seq, SessionId,
 };
 
 pub use calls::{
@@ -113,6 +114,9 @@ pub struct SessionCreated {
     /// Where it was forked from.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub origin: Option<Origin>,
+    /// The session that started it as a subagent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub parent: Option<Box<ParentLink>>,
     /// The version of the program that created it.
     pub version: String,
 }
@@ -257,6 +261,17 @@ pub struct InputTaken {
     /// As in the input.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub client: Option<Box<ClientRequest>>,
+    /// As in the input.
+    #[serde(default, skip_serializing_if = "Sender::is_person")]
+    pub sender: Sender,
+}
+
+impl InputTaken {
+    /// Takes the input at this position of the inbox.
+    pub fn of(input: Input, inbox_through: Seq) -> Self {
+        let Input { id, text, images, mode, client, sender } = input;
+        Self { id, inbox_through, text, images, mode, client, sender }
+    }
 }
 
 /// An order was taken from the inbox.

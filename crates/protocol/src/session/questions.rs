@@ -1,6 +1,6 @@
 use serde::{Deserialize, Serialize};
 
-use crate::{ApprovalGrant, CallId, QuestionId, ToolFinished};
+use crate::{ApprovalGrant, CallId, QuestionId, SessionId, ToolFinished};
 
 /// A person is asked something.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -28,13 +28,16 @@ pub struct Question {
     /// call unless the user says yes.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub refused: Option<Box<ToolFinished>>,
+    /// The subagent that asks. The answer goes to it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub child: Option<SessionId>,
 }
 
 impl Question {
     /// A question without choices that no call waits for.
     pub fn new(id: QuestionId, kind: QuestionKind, text: impl Into<String>) -> Self {
         let (choices, call, reasons, diff, grant, refused) = (vec![], None, vec![], None, None, None);
-        Self { id, kind, text: text.into(), choices, call, reasons, diff, grant, refused }
+        Self { id, kind, text: text.into(), choices, call, reasons, diff, grant, refused, child: None }
     }
 }
 
@@ -97,6 +100,8 @@ pub struct Answered {
 pub enum AnsweredBy {
     /// A person, from any client.
     User,
+    /// Another agent, which talks to the session as a client. Its order names it.
+    Agent,
     /// The runtime withdrew it.
     Runtime,
 }

@@ -1,9 +1,9 @@
 use serde::{Deserialize, Serialize};
 
 use super::{Environment, PermissionMode};
-use crate::{At, BlobRef, TaskId};
+use crate::{At, BlobRef, SessionId, TaskId};
 
-/// A command continues in the background.
+/// A command continues in the background, or a subagent starts.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TaskStarted {
     pub task_id: TaskId,
@@ -14,6 +14,9 @@ pub struct TaskStarted {
     pub target: String,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub started_at: Option<At>,
+    /// The session of a subagent. Absent for a command.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub session: Option<SessionId>,
 }
 
 /// A task is over.
@@ -37,6 +40,9 @@ pub struct TaskEnded {
     /// It was killed, but the session did not ask for that: the machine went down, or its keeper was killed.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub unasked: bool,
+    /// The session of a subagent. Absent for a command.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub session: Option<SessionId>,
 }
 
 /// An ended task, with what a later epoch needs of it.

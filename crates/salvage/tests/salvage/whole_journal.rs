@@ -59,7 +59,7 @@ impl Content {
 }
 
 pub(crate) fn an_input(text: String) -> Input {
-    Input { id: InputId::generate(), text, images: vec![], mode: JoinMode::Join, client: None }
+    Input::new(InputId::generate(), text, JoinMode::Join)
 }
 
 /// A journal with streams of every family, bodies short and long, blobs, keys, an erased body, and sessions that were

@@ -103,7 +103,7 @@ async fn send_input(
 ) -> ApiResult<(StatusCode, Json<AcceptedInput>)> {
     let key = idempotency_key(&headers)?;
     if input.text.trim().is_empty() && input.images.is_empty() {
-        return Err(Problem::bad_request("invalid_body", "text: there is nothing to send"));
+        return Err(Problem::bad_request("invalid_body", "text is empty"));
     }
     let message = UserMessage { text: input.text, images: attached_images(input.images)? };
     let accepted = session.put_message(&message, input.mode.into(), key.as_deref()).await?;

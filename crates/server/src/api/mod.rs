@@ -11,14 +11,17 @@
 //! | `figures`, `timeline` | context and spend of a session, for charts; where the time of a turn went |
 //! | `transfer` | export and import |
 //! | `tasks`, `task_output` | tasks of all sessions; what they have printed |
+//! | `agents` | subagents: the trees of all sessions |
 //! | `memory` | the pages of memory: list, read, search, change, undo |
 //! | `questions` | questions of all sessions that wait for a person |
 //! | `models` | providers and models |
+//! | `schedules` | schedules: list, make, change, pause, resume, run, delete |
 //! | `statement` | what was spent, and on what |
 //! | `installation` | status, config and checks of this installation |
 //! | `list`, `path` | lists in pages; parameters in paths |
 //! | `named_session` | the session that a path names |
 
+mod agents;
 mod events;
 mod figures;
 pub(crate) mod fold_starts;
@@ -30,11 +33,12 @@ mod mcp;
 mod memory;
 pub(crate) mod models;
 mod named_session;
-mod orders;
+pub(crate) mod orders;
 mod path;
 mod questions;
-mod recorded_blocks;
+pub(crate) mod recorded_blocks;
 mod records;
+mod schedules;
 mod session_status;
 pub(crate) mod session_summary;
 pub(crate) mod sessions;
@@ -62,11 +66,13 @@ pub(crate) fn routes() -> Vec<Route> {
         timeline::routes(),
         transfer::routes(),
         tasks::routes(),
+        agents::routes(),
         task_output::routes(),
         memory::routes(),
         mcp::routes(),
         questions::routes(),
         models::routes(),
+        schedules::routes(),
         statement::routes(),
         installation::routes(),
     ]

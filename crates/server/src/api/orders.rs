@@ -4,7 +4,7 @@ use axum::extract::State;
 use axum::{Extension, Json};
 use hyper::{HeaderMap, Method, StatusCode};
 use longhaul_agent::fork::{ForkRequestKey, fork_session, fork_session_once};
-use longhaul_agent::{AcceptedOrder, Error, nothing_to_do};
+use longhaul_agent::{AcceptedOrder, Error, Session, nothing_to_do};
 use longhaul_protocol::{Answer, Hash, OrderKind, QuestionId, QuestionKind, StreamName};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -196,7 +196,7 @@ async fn answer(
         let detail = format!("there is no question {question:?}; GET the session lists those that are open");
         Problem::not_found("no_such_question", detail)
     })?;
-    check_answer_scope(&caller, &live, id, &answer).await?;
+    check_answer_scope(&caller, &live.session, id, &answer).await?;
     match live.session.put_answer(id, &answer).await {
         // The client sends its answer again, because it did not learn that the first one arrived.
         Err(error @ Error::QuestionSettled { .. }) if key.is_some() => {
@@ -208,9 +208,9 @@ async fn answer(
 }
 
 /// Refuses an answer that changes the user's rules if the caller may not change them.
-async fn check_answer_scope(
+pub(crate) async fn check_answer_scope(
     caller: &Caller,
-    live: &LiveSession,
+    session: &Session,
     question: QuestionId,
     answer: &str,
 ) -> ApiResult<()> {
@@ -218,7 +218,7 @@ async fn check_answer_scope(
     if caller.scope >= Scope::Admin || matches!(answer, Answer::No | Answer::Text(_)) {
         return Ok(());
     }
-    let open = live.session.open_questions().await?;
+    let open = session.open_questions().await?;
     let kind = open.iter().find(|open| open.id == question).map(|open| open.kind);
     let what = match (kind, answer) {
         // A word like any other.

@@ -23,7 +23,7 @@ const FIRST_LOOK_BACK: Seq = 128;
 const MAX_LOOK_BACK: Seq = 2_048;
 
 /// Reads the blocks of one session.
-pub(super) struct BlockReader<'a> {
+pub(crate) struct BlockReader<'a> {
     journal: &'a dyn Journal,
     session: SessionId,
     stream: StreamName,
@@ -32,26 +32,26 @@ pub(super) struct BlockReader<'a> {
 }
 
 /// A block, and the record with which it ended.
-pub(super) struct EndedBlock {
-    pub(super) seq: Seq,
-    pub(super) block: Block,
+pub(crate) struct EndedBlock {
+    pub(crate) seq: Seq,
+    pub(crate) block: Block,
 }
 
 /// A span of records as blocks.
-pub(super) struct BlockSpan {
-    pub(super) ended: Vec<EndedBlock>,
-    pub(super) open: Vec<Block>,
+pub(crate) struct BlockSpan {
+    pub(crate) ended: Vec<EndedBlock>,
+    pub(crate) open: Vec<Block>,
 }
 
 impl<'a> BlockReader<'a> {
-    pub(super) fn new(journal: &'a dyn Journal, session: SessionId, starts: &'a FoldStarts) -> Self {
+    pub(crate) fn new(journal: &'a dyn Journal, session: SessionId, starts: &'a FoldStarts) -> Self {
         let stream = StreamName::session(session);
         Self { journal, session, stream, starts, max_look_back: MAX_LOOK_BACK }
     }
 
     /// The blocks that ended with a record after `after`, up to `end`. None if there are more than `limit`, or if there are too
     /// many records to look at.
-    pub(super) async fn blocks_after(
+    pub(crate) async fn blocks_after(
         &self,
         after: Seq,
         end: Seq,
@@ -87,7 +87,7 @@ impl<'a> BlockReader<'a> {
     }
 
     /// The record at which a page with about `limit` blocks begins that ends with `end`: the beginning of a step or of a turn.
-    pub(super) async fn find_page_start(&self, end: Seq, limit: usize) -> Result<Seq, JournalError> {
+    pub(crate) async fn find_page_start(&self, end: Seq, limit: usize) -> Result<Seq, JournalError> {
         let mut span = (limit as Seq).saturating_mul(RECORDS_PER_BLOCK).min(MAX_RECORDS);
         loop {
             let from = end.saturating_sub(span - 1).max(1);

@@ -1,8 +1,8 @@
 use longhaul_journal::{Append, SqliteJournal};
 use longhaul_protocol::{
     Answered, AnsweredBy, AttemptEnded, AttemptId, AttemptStarted, Block as ItemRecord, CallId, Checkpoint,
-    CompactDone, CompactStart, CompactedBy, Effect, InputId, InputTaken, Item, JoinMode, ModelChanged, Order,
-    OrderId, OrderKind, OrderTaken, Outcome, Question, QuestionId, QuestionKind, Role, SessionRecord,
+    CompactDone, CompactStart, CompactedBy, Effect, Input, InputId, InputTaken, Item, JoinMode, ModelChanged,
+    Order, OrderId, OrderKind, OrderTaken, Outcome, Question, QuestionId, QuestionKind, Role, SessionRecord,
     TaskEnded, TaskId, TaskStatus, ToolFinished, ToolStarted, TurnEnded, Warning,
 };
 use longhaul_testkit::TestHome;
@@ -19,9 +19,8 @@ impl Recording {
     }
 
     fn input_with(&mut self, mode: JoinMode, text: &str) -> InputId {
-        let (id, text) = (InputId::generate(), text.to_owned());
-        let (images, client) = (vec![], None);
-        let taken = InputTaken { id, inbox_through: 1, text, images, mode, client };
+        let id = InputId::generate();
+        let taken = InputTaken::of(Input::new(id, text, mode), 1);
         self.0.push(SessionRecord::InputTaken(taken));
         id
     }
@@ -94,6 +93,7 @@ impl Recording {
             writes: vec![],
             kept_in: None,
             remote_task: None,
+            child: None,
         }));
         call
     }
@@ -127,6 +127,7 @@ fn recording() -> Recording {
         description,
         target,
         started_at: None,
+        session: None,
     }));
     recording.end_call(call, "exec");
     recording.input("joined");
@@ -162,6 +163,7 @@ fn recording() -> Recording {
         tail,
         message,
         unasked,
+        session: None,
     }));
     recording.turn(3);
     let (from, to, reason) = ("b/two".to_owned(), "a/one".to_owned(), "chosen".to_owned());

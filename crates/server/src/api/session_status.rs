@@ -3,7 +3,7 @@
 use axum::Json;
 use axum::extract::State;
 use hyper::{Method, StatusCode};
-use longhaul_agent::{ContextReport, LimitStatus, SessionStatus, StatementItem};
+use longhaul_agent::{ContextReport, LimitStatus, SessionStatus, StatementItem, list_subagents};
 use longhaul_protocol::Question;
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -45,7 +45,7 @@ struct SessionDetail {
     cost: SpentSoFar,
     /// What is left of the limits on spending. Those that are not set are left out.
     limits: Vec<LimitStatus>,
-    /// Sessions that this one has started.
+    /// The keys of its subagents, the oldest first.
     children: Vec<String>,
 }
 
@@ -134,9 +134,14 @@ async fn show_session(
     let turn = status.state.turn.as_ref().map(|turn| turn.number);
     let limits = runtime.limit_status(Some(entry.id), turn).await?;
     let configured = runtime.config().settings.approval.mode;
+    let of_parent = status.state.parent().map(|parent| parent.mode);
+    let below = list_subagents(&*state.journal(), Some(entry.id)).await?;
+    let own = below.into_iter().filter(|report| report.depth == 1);
+    let children = own.map(|report| report.session).collect();
     Ok(Json(SessionDetail {
-        mode: status.state.permission.mode.unwrap_or(configured).to_string(),
+        mode: status.state.permission.mode.or(of_parent).unwrap_or(configured).to_string(),
         limits,
+        children,
         ..session_detail(summary, &status, &report, cost)
     }))
 }

@@ -6,12 +6,12 @@ use std::time::Duration;
 use axum::extract::State;
 use axum::{Extension, Json};
 use hyper::{Method, StatusCode};
-use longhaul_agent::{Session, SessionActivity, SessionStart};
+use longhaul_agent::{Session, SessionActivity, SessionStart, subagent_sessions};
 use longhaul_journal::{
     Error as JournalError, Journal, SessionEntry, all_sessions, pin_session, rename_session, restore_session,
     session_place, sessions_with_words, trash_session, unpin_session,
 };
-use longhaul_protocol::{PermissionMode, SessionId};
+use longhaul_protocol::{ChildSession, PermissionMode, SessionId};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use tokio::time::Instant;
@@ -57,9 +57,15 @@ pub(crate) fn routes() -> Vec<Route> {
         .optional_body::<SessionChange>()
         .answers::<SessionSummary>(StatusCode::OK, "The changed session.")
         .fails(StatusCode::CONFLICT, "Another session has the key, or this one is in the trash."),
-        Route::new(Method::DELETE, one, admin, "Move a session to the trash", delete_session)
-            .answers::<SessionSummary>(StatusCode::OK, "The session is in the trash. Its turn has ended.")
-            .fails(StatusCode::CONFLICT, "Another process runs the session."),
+        Route::new(
+            Method::DELETE,
+            one,
+            admin,
+            "Move a session and its subagents to the trash",
+            delete_session,
+        )
+        .answers::<SessionSummary>(StatusCode::OK, "The session is in the trash. Its turn has ended.")
+        .fails(StatusCode::CONFLICT, "Another process runs the session."),
         Route::new(
             Method::POST,
             "/api/sessions/{key}/restore",
@@ -140,7 +146,10 @@ async fn list_sessions(
 }
 
 /// All sessions, the one with the newest record first, after this place.
-async fn newest_sessions(journal: &dyn Journal, after: Option<&str>) -> ApiResult<Vec<SessionEntry>> {
+pub(crate) async fn newest_sessions(
+    journal: &dyn Journal,
+    after: Option<&str>,
+) -> ApiResult<Vec<SessionEntry>> {
     let mut entries = all_sessions(journal).collect().await?;
     entries.retain(|entry| after.is_none_or(|after| newest_place(entry).as_str() < after));
     entries.sort_by_key(|entry| std::cmp::Reverse(newest_place(entry)));
@@ -153,8 +162,8 @@ fn newest_place(entry: &SessionEntry) -> String {
     format!("{last_at:020}.{}", entry.id)
 }
 
-/// Keys of sessions that `longhaul` and `longhaul run` begin.
-const TERMINAL_PREFIXES: [&str; 2] = ["cli:", "run:"];
+/// Keys of sessions that `longhaul`, `longhaul run`, schedules and subagents begin.
+const RESERVED_PREFIXES: [&str; 4] = ["cli:", "run:", "schedule:", ChildSession::KEY_PREFIX];
 
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
@@ -208,12 +217,35 @@ async fn create_session(
     Ok((StatusCode::CREATED, Json(summarise(runtime, &entry).await?)))
 }
 
-/// Refuses a key that the terminal finds a folder's sessions by, except from an admin. Otherwise any program could put words
-/// into the session that a person opens next.
+/// Refuses a key that the terminal, a schedule or a subagent finds its session by, except from an admin. Otherwise any program could put
+/// words into the session that a person opens next.
 pub(crate) fn require_own_key(caller: &Caller, key: &str) -> ApiResult<()> {
-    if TERMINAL_PREFIXES.iter().any(|prefix| key.starts_with(prefix)) {
-        caller.require(Scope::Admin, "make a session with a key of the terminal (cli:, run:)")?;
+    if RESERVED_PREFIXES.iter().any(|prefix| key.starts_with(prefix)) {
+        caller.require(Scope::Admin, "make a session with a reserved key (cli:, run:, schedule:, agent:)")?;
     }
+    Ok(())
+}
+
+/// Begins a session that nobody has used: in the folder of this process if the caller could begin one there over `/api`, otherwise
+/// without a folder, so that it has no file tools and no commands.
+pub(crate) async fn begin_new_session(
+    state: &ServerState,
+    caller: &Caller,
+    session: &Session,
+    id: SessionId,
+) -> ApiResult<()> {
+    let is_used = |entry: &SessionEntry| entry.head.seq > 0 || entry.inbox_head > 0;
+    if state.journal().session_with_id(id).await?.as_ref().is_none_or(is_used) {
+        return Ok(());
+    }
+    let folder = state.runtime().config().work_dir.canonicalize().ok();
+    let is_allowed = caller.is_local
+        || caller.scope >= Scope::Admin
+        || is_folder_of_a_session(state, folder.as_deref()).await?;
+    match folder.filter(|_| is_allowed) {
+        Some(folder) => session.create_in(&folder).await?,
+        None => session.create_without_folder().await?,
+    };
     Ok(())
 }
 
@@ -241,7 +273,7 @@ async fn check_work_dir(state: &ServerState, caller: &Caller, folder: &str) -> A
 }
 
 /// Whether a session works in this folder.
-pub(crate) async fn is_folder_of_a_session(state: &ServerState, folder: Option<&Path>) -> ApiResult<bool> {
+async fn is_folder_of_a_session(state: &ServerState, folder: Option<&Path>) -> ApiResult<bool> {
     let (Some(folder), journal) = (folder.and_then(Path::to_str), state.journal()) else { return Ok(false) };
     let mut sessions = all_sessions(&*journal);
     while let Some(entry) = sessions.next().await? {
@@ -323,9 +355,21 @@ async fn delete_session(
     NamedSession(entry): NamedSession,
 ) -> ApiResult<Json<SessionSummary>> {
     let (runtime, journal) = (state.runtime(), state.journal());
+    // The subagents last: their parent stops them, or nobody wants them any more.
+    let subagents = subagent_sessions(&*journal, entry.id).await?;
+    let trashed = trash(&state, &entry).await?;
+    for subagent in subagents.iter().filter(|subagent| !subagent.trashed) {
+        trash(&state, subagent).await?;
+    }
+    Ok(Json(summarise(runtime, &trashed).await?))
+}
+
+/// Ends the turn of a session and moves the session to the trash.
+async fn trash(state: &ServerState, entry: &SessionEntry) -> ApiResult<SessionEntry> {
+    let (runtime, journal) = (state.runtime(), state.journal());
     let session = runtime.session(&entry.key).await?;
     let deadline = Instant::now() + RELEASE_GRACE;
-    let trashed = loop {
+    loop {
         match trash_session(&*journal, &entry.key).await {
             Err(JournalError::InUseBy { holder, .. })
                 if !holder.is_another() && Instant::now() < deadline =>
@@ -333,10 +377,9 @@ async fn delete_session(
                 tokio::time::timeout_at(deadline, end_work(&session)).await.unwrap_or(Ok(()))?;
                 tokio::time::sleep(TRASH_RETRY_INTERVAL).await;
             }
-            trashed => break trashed?,
+            trashed => return Ok(trashed?),
         }
-    };
-    Ok(Json(summarise(runtime, &trashed).await?))
+    }
 }
 
 /// Ends the turn of a session that this process runs, and lets go of the session.
@@ -353,6 +396,10 @@ async fn restore(
     NamedSession(entry): NamedSession,
     _: OptionalJsonBody<NoFields>,
 ) -> ApiResult<Json<SessionSummary>> {
-    let restored = restore_session(&*state.journal(), &entry.key).await?;
+    let journal = state.journal();
+    let restored = restore_session(&*journal, &entry.key).await?;
+    for subagent in subagent_sessions(&*journal, entry.id).await? {
+        restore_session(&*journal, &subagent.key).await?;
+    }
     Ok(Json(summarise(state.runtime(), &restored).await?))
 }

@@ -202,7 +202,7 @@ impl TimelineFold {
             SessionRecord::Answered(answered) => {
                 let outcome = match answered.by {
                     Some(AnsweredBy::Runtime) => SpanOutcome::Withdrawn,
-                    Some(AnsweredBy::User) | None => SpanOutcome::Ok,
+                    Some(AnsweredBy::User | AnsweredBy::Agent) | None => SpanOutcome::Ok,
                 };
                 self.end(SpanId::Question(answered.id), at, outcome);
             }

@@ -48,8 +48,12 @@ impl TurnCounter {
                 figures.cached = figures.cached.saturating_add(cached.unwrap_or(0));
                 figures.cost += cost.unwrap_or(0.0);
             }
-            EventKind::TaskStarted { task_id, .. } => drop(self.tasks.insert(*task_id)),
-            EventKind::TaskEnded { task_id, .. } => drop(self.tasks.remove(task_id)),
+            EventKind::TaskStarted { task_id, .. } | EventKind::ChildStarted { task_id, .. } => {
+                self.tasks.insert(*task_id);
+            }
+            EventKind::TaskEnded { task_id, .. } | EventKind::ChildEnded { task_id, .. } => {
+                self.tasks.remove(task_id);
+            }
             _ => {}
         }
         tables.tasks_running = self.tasks.len() as u64;

@@ -27,7 +27,7 @@ use super::messages::Conversation;
 use super::models::check_model_choice;
 use crate::access::{Caller, Scope};
 use crate::api::inputs::idempotency_key;
-use crate::api::sessions::{is_folder_of_a_session, require_own_key};
+use crate::api::sessions::{begin_new_session, require_own_key};
 use crate::state::ServerState;
 
 /// How many hex digits of a hash are in the key of a new session.
@@ -236,27 +236,6 @@ async fn put_request(
 /// The key of a request's input in the inbox.
 fn inbox_key(input: InputId) -> String {
     format!("v1/{input}")
-}
-
-/// Begins a session that nobody has used: in the folder of this process if the caller could begin one there over `/api`, otherwise
-/// without a folder, so that it has no file tools and no commands.
-async fn begin_new_session(
-    state: &ServerState,
-    caller: &Caller,
-    session: &Session,
-    id: SessionId,
-) -> OpenaiResult<()> {
-    let is_used = |entry: &SessionEntry| entry.head.seq > 0 || entry.inbox_head > 0;
-    if state.journal().session_with_id(id).await?.as_ref().is_none_or(is_used) {
-        return Ok(());
-    }
-    let folder = state.runtime().config().work_dir.canonicalize().ok();
-    let is_allowed = caller.scope >= Scope::Admin || is_folder_of_a_session(state, folder.as_deref()).await?;
-    match folder.filter(|_| is_allowed) {
-        Some(folder) => session.create_in(&folder).await?,
-        None => session.create_without_folder().await?,
-    };
-    Ok(())
 }
 
 /// The answer to a question in the user's words: a yes, a no or a choice if it is exactly that, otherwise a no with these

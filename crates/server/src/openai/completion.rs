@@ -26,7 +26,7 @@ pub(crate) struct Completion {
 
 enum CompletionEnd {
     Turn(TurnEnded),
-    Question(Question),
+    Question(Box<Question>),
 }
 
 impl Completion {
@@ -63,10 +63,12 @@ impl Completion {
             TurnStep::MessageEnded { text, goes_on } => self.answer.add(&text, goes_on),
             TurnStep::Usage(usage) => add_usage(&mut self.usage, &usage),
             TurnStep::Question(question) if question.kind == QuestionKind::Plan => self.plan = Some(question),
-            TurnStep::Question(question) => self.end = Some(CompletionEnd::Question(question)),
+            TurnStep::Question(question) => self.end = Some(CompletionEnd::Question(Box::new(question))),
             TurnStep::Ended(ended) => {
                 let plan = self.plan.take().filter(|_| ended.outcome == Outcome::Completed);
-                self.end = Some(plan.map_or(CompletionEnd::Turn(ended), CompletionEnd::Question));
+                self.end = Some(
+                    plan.map_or(CompletionEnd::Turn(ended), |plan| CompletionEnd::Question(Box::new(plan))),
+                );
             }
             _ => {}
         }

@@ -116,7 +116,7 @@ impl ResponseFold {
                 self.status = ResponseStatus::InProgress;
                 self.begin()
             }
-            TurnStep::Answered(_) | TurnStep::PlanSettled => vec![],
+            TurnStep::Answered(_) | TurnStep::PlanSettled | TurnStep::Withdrawn => vec![],
             TurnStep::Usage(usage) => {
                 add_usage(&mut self.usage, &usage);
                 vec![]

@@ -91,7 +91,7 @@ impl StoredToken {
     }
 
     pub(crate) fn caller(&self) -> Caller {
-        Caller { token: self.name.clone(), token_id: self.id(), scope: self.scope }
+        Caller { token: self.name.clone(), token_id: self.id(), scope: self.scope, is_local: false }
     }
 
     /// The name of a token of the journal may be given again after it was revoked, so its hash identifies it. Other names

@@ -8,7 +8,7 @@ use serde_json::Value;
 use crate::test_server::TestServer;
 
 /// How long a test waits for something that must come.
-const PATIENCE_S: u64 = 30;
+const TIMEOUT_S: u64 = 30;
 
 /// One message of a stream.
 #[derive(Debug, Clone, PartialEq)]
@@ -60,7 +60,7 @@ impl EventStream {
                 let text = String::from_utf8(self.buffer.drain(..end + 2).collect()).unwrap();
                 return Some(parse(text.trim_end_matches('\n')));
             }
-            let chunk = tokio::time::timeout(Duration::from_secs(PATIENCE_S), self.response.chunk()).await;
+            let chunk = tokio::time::timeout(Duration::from_secs(TIMEOUT_S), self.response.chunk()).await;
             self.buffer.extend_from_slice(&chunk.expect("nothing comes").ok()??);
         }
     }

@@ -244,7 +244,7 @@ async fn bad_input_is_refused_with_the_place_that_is_wrong() {
         ),
         (inputs, b"{\"text\": \"a\", \"color\": 1}".to_vec(), 400, "invalid_body", "unknown field `color`"),
         (inputs, b"{\"text\": \"a\", \"mode\": \"now\"}".to_vec(), 400, "invalid_body", "mode"),
-        (inputs, b"{\"text\": \"  \"}".to_vec(), 400, "invalid_body", "nothing to send"),
+        (inputs, b"{\"text\": \"  \"}".to_vec(), 400, "invalid_body", "text is empty"),
         (inputs, image("!", "image/png").into(), 400, "invalid_image", "images[0].data"),
         (inputs, image("aGVsbG8=", "image/png").into(), 400, "invalid_image", "not an image"),
         (inputs, image(PNG, "image/jpeg").into(), 400, "invalid_image", "image/png"),

@@ -1,6 +1,7 @@
 //! Questions, models, status, config and checks over HTTP.
 
 use longhaul_agent::config::{Approval, ApprovalRule};
+use longhaul_agent::mcp::ServerSettings;
 use longhaul_protocol::PermissionMode;
 use serde_json::{Value, json};
 
@@ -132,5 +133,39 @@ async fn skills_are_listed_with_what_keeps_them_from_being_used() {
     let next = page["next"].as_str().unwrap().replace(' ', "%20").replace('/', "%2F");
     let (_, rest) = server.get(&format!("/api/skills?limit=1&after={next}")).await;
     assert_eq!(rest["items"][0]["name"], "release");
+    server.shutdown().await;
+}
+
+/// E1, H3: MCP servers are listed with their tools or with what is wrong, and without secrets.
+#[tokio::test(flavor = "multi_thread")]
+async fn mcp_servers_are_listed_with_their_state_and_without_secrets() {
+    let server = TestServer::with_settings(r#"["Done."]"#, |config| {
+        config.settings.secrets.patterns = vec!["hunter[0-9]".to_owned()];
+        longhaul_testkit::write_mcp_server(&config.work_dir);
+        let python = ServerSettings {
+            command: "python3".to_owned(),
+            args: vec!["server.py".to_owned()],
+            ..ServerSettings::default()
+        };
+        let broken = ServerSettings {
+            command: "sh".to_owned(),
+            args: vec!["-c".to_owned(), "echo the password is hunter2 >&2; exit 1".to_owned()],
+            ..ServerSettings::default()
+        };
+        config.settings.mcp.servers = [("broken".to_owned(), broken), ("good".to_owned(), python)].into();
+    })
+    .await;
+    let before = server.get("/api/mcp").await.1;
+
+    server.runtime.session("a").await.unwrap().send("go").await.unwrap();
+    let is_settled =
+        |list: &Value| list["items"][0]["state"] == "failed" && list["items"][1]["state"] == "ready";
+    let listed = server.poll("/api/mcp", is_settled).await;
+
+    assert_eq!(before["items"][1]["state"], "stopped", "{before}");
+    let [broken, good] = [&listed["items"][0], &listed["items"][1]];
+    assert_eq!(broken["reason"], "it ended with exit code 1: the password is [redacted]");
+    assert_eq!((&good["name"], &good["protocol"]), (&json!("good"), &json!("2025-11-25")));
+    assert!(good["tools"].as_array().unwrap().contains(&json!("good__echo")), "{good}");
     server.shutdown().await;
 }

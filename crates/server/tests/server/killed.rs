@@ -30,7 +30,7 @@ const SCRIPT: &str = r#"[
 
 /// The most appends of the turn of [`SCRIPT`], for a table that ends.
 const MAX_APPENDS: usize = 60;
-const PATIENCE: Duration = Duration::from_secs(60);
+const TEST_TIMEOUT: Duration = Duration::from_secs(60);
 
 /// A server in a process of its own.
 struct ServerProcess {
@@ -53,7 +53,7 @@ impl ServerProcess {
             .stderr(Stdio::null())
             .spawn()
             .unwrap();
-        let deadline = Instant::now() + PATIENCE;
+        let deadline = Instant::now() + TEST_TIMEOUT;
         let address = loop {
             if let Ok(address) = std::fs::read_to_string(&address_file) {
                 break address;
@@ -129,15 +129,15 @@ fn publish(file: &Path, text: &str) {
 }
 
 /// A client that knows nothing but its last id, and starts the server again when it is gone.
-struct Client {
-    home: TestHome,
+pub(crate) struct Client {
+    pub(crate) home: TestHome,
     server: ServerProcess,
     http: reqwest::Client,
-    restarts: usize,
+    pub(crate) restarts: usize,
 }
 
 impl Client {
-    fn new(home: TestHome, crash: Option<Crash>) -> Self {
+    pub(crate) fn new(home: TestHome, crash: Option<Crash>) -> Self {
         let _ = rustls::crypto::ring::default_provider().install_default();
         let http = reqwest::Client::builder().no_proxy().pool_max_idle_per_host(0).build().unwrap();
         let server = ServerProcess::start(&home, crash);
@@ -155,7 +155,7 @@ impl Client {
     }
 
     /// Posts until the server answers.
-    async fn post(&mut self, path: &str, key: &str, body: &Value) -> (u16, Value) {
+    pub(crate) async fn post(&mut self, path: &str, key: &str, body: &Value) -> (u16, Value) {
         loop {
             let request = self.request(Method::POST, path).header("idempotency-key", key);
             let request = request.header("content-type", "application/json").body(body.to_string());
@@ -195,7 +195,7 @@ impl Client {
     }
 
     /// What a client that follows from the beginning gets, up to the end of the first turn.
-    async fn whole(&mut self) -> Vec<Value> {
+    pub(crate) async fn whole(&mut self) -> Vec<Value> {
         let request = self.request(Method::GET, "/api/sessions/a/events?from=start");
         EventStream::of_request(request).await.events_until("turn_ended").await
     }
@@ -224,6 +224,14 @@ async fn run_row(crash: Option<Crash>) -> bool {
 /// H1, H2: the kill table.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_turn_over_http_survives_a_kill_at_every_append() {
+    play_table(run_row).await;
+}
+
+/// Plays a row without a kill, then one with a kill before and one with a kill after each append. A row says whether the server died.
+pub(crate) async fn play_table<F>(run_row: fn(Option<Crash>) -> F)
+where
+    F: Future<Output = bool> + Send + 'static,
+{
     assert!(!run_row(None).await);
     let mut killed = 0;
     for append in 1..MAX_APPENDS {

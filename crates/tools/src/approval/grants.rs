@@ -1,6 +1,6 @@
 //! What the user always allows: which calls a grant covers, and the narrowest grant that a question offers.
 
-use longhaul_protocol::ApprovalGrant;
+use longhaul_protocol::{ApprovalGrant, SCHEDULE};
 use serde::Deserialize;
 
 use super::{ApprovalAction, ApprovalPolicy, EXEC_TOOL, ToolApprovalRule, fetched_host};
@@ -53,8 +53,11 @@ struct GrantedCommand {
 }
 
 /// The narrowest sensible grant for calls like this one. `reasons` are the reasons to ask, apart from rules and the mode, that the user
-/// would accept with it.
+/// would accept with it. `None` for a schedule: a yes to one says nothing about the next.
 pub fn suggest_grant(tool: &str, arguments: &str, reasons: Vec<String>) -> Option<ApprovalGrant> {
+    if tool == SCHEDULE {
+        return None;
+    }
     let (command, line, work_dir, host) = (None, None, None, fetched_host(tool, arguments));
     let plain = ApprovalGrant { tool: tool.to_owned(), command, line, work_dir, host, reasons };
     if tool != EXEC_TOOL {
@@ -76,12 +79,15 @@ fn begins_with(command: &str, repeated: &str) -> bool {
     repeated.split(' ').all(|word| words.next() == Some(word))
 }
 
-/// Whether the grants together cover a call: for `exec`, every command of its line.
+/// Whether the grants together cover a call: for `exec`, every command of its line. Nothing covers a schedule.
 pub fn is_granted<'a>(
     grants: impl IntoIterator<Item = &'a ApprovalGrant>,
     tool: &str,
     arguments: &str,
 ) -> bool {
+    if tool == SCHEDULE {
+        return false;
+    }
     let grants: Vec<&ApprovalGrant> = grants.into_iter().filter(|grant| grant.tool == tool).collect();
     if tool != EXEC_TOOL {
         let host = fetched_host(tool, arguments);

@@ -91,3 +91,14 @@ fn a_grant_for_a_page_is_about_its_host() {
         assert!(!is_granted([&grant], "web_fetch", &call(url)), "{url}");
     }
 }
+
+/// W3: whoever agreed to one schedule has not agreed to the next. Not even a grant in a file of the project covers it.
+#[test]
+fn no_grant_lasts_for_schedules() {
+    let arguments = r#"{"action": "add", "name": "build", "every": "1h", "prompt": "Look."}"#;
+    let elsewhere = suggest_grant("edit_file", "{}", vec!["why".to_owned()]).unwrap();
+    let wide = ApprovalGrant { tool: "schedule".to_owned(), ..elsewhere };
+
+    assert_eq!(suggest_grant("schedule", arguments, vec!["why".to_owned()]), None);
+    assert!(!is_granted([&wide], "schedule", arguments));
+}

@@ -195,6 +195,7 @@ impl CommandRun {
             description: self.description.clone(),
             target: LOCAL_TARGET.to_owned(),
             started_at,
+            session: None,
         };
         ToolOutcome { task: Some(task), ..finished }
     }

@@ -62,3 +62,20 @@ fn file_tools_write_nothing_that_git_runs() {
     assert!(!refused(&lifted, ".git/config"));
     assert!(refused(&lifted, "sub/.git/config"));
 }
+
+/// A2, P3: only the user lifts the guard of a repository.
+#[test]
+fn a_subagent_whose_scope_names_a_repository_writes_nothing_that_git_runs() {
+    let (_folder, root) =
+        world(&["work/bare/objects", "work/bare/refs"], &[("work/bare/HEAD", ""), ("work/bare/config", "")]);
+    let work = root.join("work");
+    let config = ScopeConfig { allow: vec![allow("./"), allow("bare")], deny: vec![] };
+    let whole = |config: &ScopeConfig| Scope::new(&work, config, &root.join("home"));
+    let narrow = |scope: Scope| scope.narrow_to([(work.join("bare"), Permission::Write)]);
+
+    let refused = narrow(whole(&ScopeConfig::default())).resolve("bare/config", Permission::Write);
+    let lifted = narrow(whole(&config)).resolve("bare/config", Permission::Write);
+
+    assert!(matches!(refused, Err(crate::FileError::RunByGit { .. })), "{refused:?}");
+    assert!(lifted.is_ok(), "{lifted:?}");
+}

@@ -61,9 +61,9 @@ fn is_unreadable(folder: &Path) -> bool {
     read.is_err_and(|error| !matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory))
 }
 
-/// Whether the scope allows writing a repository by naming it, or something in it.
+/// Whether the user allows writing a repository by naming it, or something in it.
 pub(crate) fn is_guard_lifted(scope: &Scope, repository: &Path) -> bool {
-    let mut named = scope.allowed().filter(|(_, permission)| *permission == Permission::Write);
+    let mut named = scope.named().filter(|(_, permission)| *permission == Permission::Write);
     named.any(|(path, _)| path.starts_with(repository))
 }
 

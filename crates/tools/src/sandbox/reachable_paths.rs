@@ -67,8 +67,8 @@ impl<'a> ReachablePaths<'a> {
         links.extend(own_way.iter().flat_map(|trace| trace.links.clone()));
         let user = UserFolders { home: own_way.map(|trace| trace.target), environment };
         let user_home = own.and_then(canonical);
-        let allowed = scope.allowed().map(|(path, _)| path);
-        let protected = ProtectedPaths::new(user_home.as_deref(), environment, allowed);
+        let named = scope.named().map(|(path, _)| path);
+        let protected = ProtectedPaths::new(user_home.as_deref(), environment, named);
         let path = environment.get("PATH").map(String::as_str).unwrap_or_default();
         let leads_to = |folder: &Path| match folder.is_absolute() {
             true => listings.trace(folder, &[]).map(|trace| trace.target),
@@ -233,11 +233,13 @@ impl<'a> ReachablePaths<'a> {
     /// Home folders of this user and of others; and the sockets in the user's own, if the scope contains it. Landlock
     /// restricts neither connecting to a socket nor asking whether a path exists.
     fn home_folders(&self, private: &[Private]) -> Vec<PathBuf> {
+        let is_in_scope = |home: &Path| self.scope.allowed().any(|(allowed, _)| home.starts_with(allowed));
         let is_needed = |home: &Path| {
             let is_private = private.iter().any(|private| private.at.starts_with(home));
-            home.parent().is_none() || is_private || self.read.iter().any(|place| place == home)
+            let is_read = self.read.iter().any(|place| place == home)
+                && (self.is_named_by_scope(home) || !is_in_scope(home));
+            home.parent().is_none() || is_private || is_read
         };
-        let is_in_scope = |home: &Path| self.scope.allowed().any(|(allowed, _)| home.starts_with(allowed));
         let others =
             known_paths::HOME_FOLDERS.split_whitespace().filter_map(|path| canonical(Path::new(path)));
         let homes = self.user_home.clone().into_iter().chain(home_of_this_user()).chain(others);
@@ -324,9 +326,9 @@ impl<'a> ReachablePaths<'a> {
         (!trace.has_link_in(&self.write) || !is_needed()).then_some(trace.target)
     }
 
-    /// Whether the scope names exactly this path.
+    /// Whether the user names exactly this path in the scope.
     fn is_named_by_scope(&self, path: &Path) -> bool {
-        self.scope.allowed().any(|(allowed, _)| allowed == path)
+        self.scope.named().any(|(named, _)| named == path)
     }
 }
 

@@ -30,9 +30,12 @@ impl World {
     }
 
     fn confined(&self, mode: SandboxMode, config: &ScopeConfig) -> SandboxedCommand {
-        let scope = Scope::new(&self.root.join("work"), config, &self.root.join("home"));
+        self.confined_to(mode, &Scope::new(&self.root.join("work"), config, &self.root.join("home")))
+    }
+
+    fn confined_to(&self, mode: SandboxMode, scope: &Scope) -> SandboxedCommand {
         let sandbox = Sandbox::new(mode, &self.root.join("home"), &self.environment);
-        sandbox.confine(&scope, &self.environment, &self.root.join("work"), None, &[]).unwrap()
+        sandbox.confine(scope, &self.environment, &self.root.join("work"), None, &[]).unwrap()
     }
 
     fn bounds(&self, config: &ScopeConfig) -> Bounds {
@@ -168,6 +171,24 @@ fn startup_files_are_read_only_where_the_scope_has_the_home_folder_and_does_not_
     for placeholder in &around.placeholders {
         assert!(around.read_only.contains(&placeholder.at), "{placeholder:?}");
     }
+}
+
+/// A2, P3: the agent that starts a subagent is not the user, and can lift no protection by naming a file.
+#[test]
+fn a_subagent_whose_scope_names_a_startup_file_can_not_write_it() {
+    let world = World::new(&[]);
+    let bashrc = world.root.join("user/.bashrc");
+    fs::write(&bashrc, "").unwrap();
+    let read_only = |targets: &[&str]| {
+        let scope = Scope::new(&world.root.join("work"), &allowing(targets), &world.root.join("home"));
+        let scope = scope.narrow_to([(bashrc.clone(), Permission::Write)]);
+        let bounds = world.confined_to(SandboxMode::On, &scope).bounds.unwrap();
+        assert!(bounds.write.contains(&bashrc), "{:?}", bounds.write);
+        bounds.read_only.contains(&bashrc)
+    };
+
+    assert!(read_only(&["./", "../user"]));
+    assert!(!read_only(&["./", "../user", "../user/.bashrc"]));
 }
 
 /// P3: on some systems `/home` is a link.

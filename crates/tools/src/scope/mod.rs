@@ -60,7 +60,11 @@ use crate::small_file::{FolderRule, SmallFile, read_open_file};
 #[derive(Debug)]
 pub struct Scope {
     work_dir: PathBuf,
+    /// What the tools may use.
     allow: Vec<AllowedRoot>,
+    /// What the user allows, and with that names: a protected path or a startup file that one of these names may be used. The same
+    /// as `allow`, unless the scope was narrowed.
+    named: Vec<AllowedRoot>,
     deny: Vec<DeniedPath>,
     /// Keys, credentials and sockets: denied unless an allowed target names them. Found at the first use, because that
     /// takes some hundred system calls and a turn may need no file at all.
@@ -72,7 +76,7 @@ pub struct Scope {
 }
 
 /// An allowed target, resolved once. A link that is put in its place later does not move it.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 struct AllowedRoot {
     target: String,
     path: PathBuf,
@@ -110,6 +114,7 @@ impl Scope {
         };
         let home = DeniedPath::new(canonical_path::absolute(home), Permission::Read);
         Self {
+            named: allow.clone(),
             allow,
             deny: config.deny.iter().map(denial).chain([home]).collect(),
             protected: OnceLock::new(),
@@ -127,6 +132,27 @@ impl Scope {
         self
     }
 
+    /// The part of the scope that a subagent may use. Its targets are canonical paths that were checked earlier, and the folders above
+    /// them may have changed since: no link is followed to one of them, and each is checked again. A target that fails is left out.
+    /// Whoever started the subagent is not the user, so its targets lift no protection: not that of keys, startup files or
+    /// repositories.
+    #[must_use]
+    pub fn narrow_to(mut self, targets: impl IntoIterator<Item = (PathBuf, Permission)>) -> Self {
+        let has_link = |path: &Path| PathTrace::follow(path, &[]).is_none_or(|trace| !trace.links.is_empty());
+        let is_usable = |path: &Path, permission| {
+            !has_link(path) && self.place(path, self.show(path), permission).is_ok()
+        };
+        let targets = targets.into_iter().filter(|(path, permission)| is_usable(path, *permission));
+        let root = |(path, permission): (PathBuf, Permission)| AllowedRoot {
+            target: display_path(&path),
+            path,
+            permission,
+            is_link_refused: false,
+        };
+        self.allow = targets.map(root).collect();
+        self
+    }
+
     /// The user's home folder, if the work folder contains it and no allowed target names either of them. `./` names
     /// nothing.
     pub fn exposed_home(&self) -> Option<&Path> {
@@ -135,7 +161,7 @@ impl Scope {
             let is_named = ground.target.starts_with(['/', '~']);
             is_named && (ground.path == home || ground.path == self.work_dir)
         };
-        (!self.allow.iter().any(names)).then_some(home)
+        (!self.named.iter().any(names)).then_some(home)
     }
 
     pub fn work_dir(&self) -> &Path {
@@ -145,6 +171,11 @@ impl Scope {
     /// The allowed targets, resolved.
     pub fn allowed(&self) -> impl Iterator<Item = (&Path, Permission)> {
         self.allow.iter().map(|ground| (ground.path.as_path(), ground.permission))
+    }
+
+    /// The targets that the user allows, resolved. Those of a narrowed scope are only a part of them.
+    pub(crate) fn named(&self) -> impl Iterator<Item = (&Path, Permission)> {
+        self.named.iter().map(|ground| (ground.path.as_path(), ground.permission))
     }
 
     /// The links on the paths to allowed targets.
@@ -179,6 +210,11 @@ impl Scope {
         let place = self.resolve(path, permission)?;
         place.folder()?;
         Ok(place.path().to_owned())
+    }
+
+    /// Checks that a file or folder may be used with this permission, and returns its canonical path.
+    pub fn check_path(&self, path: &str, permission: Permission) -> Result<PathBuf, FileError> {
+        Ok(self.resolve(path, permission)?.path().to_owned())
     }
 
     /// Reads a small file of the work folder for the runtime, such as `AGENTS.md`. A link is followed to another file
@@ -274,8 +310,8 @@ impl Scope {
     }
 
     fn boundaries(&self, permission: Permission) -> Boundaries {
-        let allowed = self.allow.iter().map(|ground| ground.path.as_path());
-        Boundaries::current(&self.deny, self.protected(), allowed, permission)
+        let named = self.named().map(|(path, _)| path);
+        Boundaries::current(&self.deny, self.protected(), named, permission)
     }
 
     fn protected(&self) -> &[DeniedPath] {
@@ -288,11 +324,11 @@ impl Scope {
         self.protected();
     }
 
-    /// Whether a canonical path is a startup file or lies in a folder of them, and no allowed target names it.
+    /// Whether a canonical path is a startup file or lies in a folder of them, and the user names it nowhere.
     pub(crate) fn is_startup_file(&self, canonical: &Path) -> bool {
         let is_named = |startup: &Path| {
-            let mut named = self.allow.iter().filter(|ground| ground.path.starts_with(startup));
-            named.any(|ground| canonical.starts_with(&ground.path))
+            let mut named = self.named().filter(|(named, _)| named.starts_with(startup));
+            named.any(|(named, _)| canonical.starts_with(named))
         };
         let path = fold_case(canonical);
         let mut places = self.startup.iter().map(|startup| locate(startup).0);
@@ -333,6 +369,9 @@ impl Scope {
     }
 
     fn describe_allowed(&self) -> String {
+        if self.allow.is_empty() {
+            return NOTHING_ALLOWED.to_owned();
+        }
         let words = |ground: &AllowedRoot| {
             let barred = if ground.is_link_refused { BARRED } else { "" };
             format!("{} ({}{barred})", ground.target, ground.permission.in_words())
@@ -344,6 +383,10 @@ impl Scope {
 /// Added to the description of a target that goes through a refused link.
 const BARRED: &str =
     ", but not through its link, which a command could have put there: name what it leads to";
+
+/// What is allowed in a narrowed scope without any target left.
+const NOTHING_ALLOWED: &str =
+    "nothing: every path that this subagent was given goes through a link or is not allowed by now";
 
 /// Resolves the allowed targets. A command of an earlier session could write the user's caches and every writable
 /// target, so no link in those is followed. Neither is a link on the path of the work folder, which had none.

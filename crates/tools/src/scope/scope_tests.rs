@@ -229,3 +229,73 @@ fn a_link_in_place_of_the_work_folder_moves_no_scope_even_if_it_goes_later() {
         symlink("outside", &work).unwrap();
     }
 }
+
+/// A2, P1: the targets of a subagent were resolved when it was started, and another command may have put a link there since.
+#[test]
+fn a_narrowed_scope_follows_no_link_to_its_targets() {
+    let (folder, work) = work_folder();
+    let outside = folder.path().canonicalize().unwrap().join("outside");
+    for path in [&outside, &work.join("real"), &work.join("there")] {
+        fs::create_dir(path).unwrap();
+        fs::write(path.join("file"), "").unwrap();
+    }
+    symlink(&outside, work.join("docs")).unwrap();
+    symlink("real", work.join("inside")).unwrap();
+    let targets = ["docs", "docs/file", "inside", "there", "missing"];
+
+    let scope = Scope::new(&work, &ScopeConfig::default(), &folder.path().join("home"))
+        .narrow_to(targets.map(|target| (work.join(target), Permission::Read)));
+
+    for path in ["docs/file", "inside/file", "real/file"] {
+        let refused = scope.resolve(path, Permission::Read);
+        assert!(matches!(refused, Err(FileError::Outside { .. })), "{path}: {refused:?}");
+    }
+    assert!(scope.resolve("there/file", Permission::Read).is_ok());
+    assert!(scope.allowed().map(|(path, _)| path).eq([work.join("there"), work.join("missing")]));
+}
+
+/// A2, P1
+#[test]
+fn a_narrowed_scope_has_nothing_that_the_whole_one_has_not() {
+    let (folder, work) = work_folder();
+    let outside = folder.path().canonicalize().unwrap().join("outside");
+    fs::create_dir(&outside).unwrap();
+    let allow = vec![AllowedTarget { target: "./".to_owned(), permission: Permission::Read }];
+    let deny = vec![DeniedTarget { target: "secret".to_owned(), permission: Permission::Read }];
+    let whole = || {
+        let config = ScopeConfig { allow: allow.clone(), deny: deny.clone() };
+        Scope::new(&work, &config, &folder.path().join("home"))
+    };
+    let targets = [
+        (outside, Permission::Read),
+        (work.join("written"), Permission::Write),
+        (work.join("secret/key"), Permission::Read),
+    ];
+
+    let nothing = whole().narrow_to(targets);
+
+    assert_eq!(nothing.allowed().count(), 0);
+    let refused = nothing.resolve("file", Permission::Read).unwrap_err().to_string();
+    assert!(refused.contains("nothing: every path"), "{refused}");
+    let read = whole().narrow_to([(work.join("read"), Permission::Read)]);
+    assert!(read.allowed().eq([(work.join("read").as_path(), Permission::Read)]));
+}
+
+/// A2, P4: the agent that starts a subagent is not the user, and can lift no protection by naming a file.
+#[test]
+fn only_the_user_names_startup_files() {
+    let (folder, work) = work_folder();
+    let home = work.to_str().unwrap().to_owned();
+    let environment = BTreeMap::from([("HOME".to_owned(), home)]);
+    let bashrc = work.join(".bashrc");
+    let allowed = |target: &str| AllowedTarget { target: target.to_owned(), permission: Permission::Write };
+    let narrowed = |targets: &[&str]| {
+        let allow = targets.iter().map(|target| allowed(target)).collect();
+        let config = ScopeConfig { allow, deny: vec![] };
+        let whole = Scope::for_user(&work, &config, &folder.path().join("home"), &environment);
+        whole.narrow_to([(bashrc.clone(), Permission::Write)])
+    };
+
+    assert!(narrowed(&["./"]).is_startup_file(&bashrc));
+    assert!(!narrowed(&["./", ".bashrc"]).is_startup_file(&bashrc));
+}

@@ -1,4 +1,4 @@
-//! The tools for tasks: commands that go on in the background.
+//! The tools for tasks: commands and subagents that go on in the background.
 //!
 //! A session has only the tasks that its records name. The keeper knows the state of a task; where its files are gone,
 //! the recorded end counts.
@@ -7,6 +7,7 @@ mod output_read;
 mod output_search;
 mod prompt;
 mod state;
+mod subagent;
 mod task_end;
 pub(crate) mod task_kill;
 mod task_list;
@@ -23,6 +24,7 @@ use longhaul_protocol::TaskId;
 use crate::{Redact, SessionTask, Tool, ToolInvocation, ToolOutcome};
 
 pub use prompt::looks_like_a_prompt;
+pub use subagent::{NoSubagents, SubagentStatus, SubagentTasks};
 pub use task_end::{FinishedTask, task_end};
 
 const DEFAULT_QUIET_TIME: Duration = Duration::from_secs(2);
@@ -32,6 +34,8 @@ const DEFAULT_QUIET_TIME: Duration = Duration::from_secs(2);
 pub struct TaskSettings {
     /// Where tasks are kept.
     pub tasks: Arc<Tasks>,
+    /// The tasks that are subagents.
+    pub subagents: Arc<dyn SubagentTasks>,
     /// Removes secrets from the output.
     pub redact: Redact,
     /// A task is quiet after this time without output. Output after that is news.
@@ -41,7 +45,14 @@ pub struct TaskSettings {
 impl TaskSettings {
     /// The default settings.
     pub fn new(tasks: Arc<Tasks>, redact: Redact) -> Self {
-        Self { tasks, redact, quiet: DEFAULT_QUIET_TIME }
+        let subagents = Arc::new(NoSubagents);
+        Self { tasks, subagents, redact, quiet: DEFAULT_QUIET_TIME }
+    }
+
+    /// Sets how subagents are asked and stopped.
+    #[must_use]
+    pub fn with_subagents(self, subagents: Arc<dyn SubagentTasks>) -> Self {
+        Self { subagents, ..self }
     }
 }
 

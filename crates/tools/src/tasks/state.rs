@@ -56,12 +56,24 @@ pub(crate) fn load_task_state(
             ..TaskState::new(ended.status, None)
         });
     }
+    if known.started.session.is_some() {
+        return Ok(subagent_state(known));
+    }
     let mut state = keeper_state(tasks, id)
         .map_err(|error| ToolOutcome::error(format!("nobody can tell now how {id} is: {error}")))?;
     if let (TaskStatus::Running, Some(started_at)) = (state.status, known.started.started_at) {
         state.duration_ms = u64::try_from(unix_millis_now() - started_at.0).ok();
     }
     Ok(state)
+}
+
+/// The state of a subagent whose end is not on record. It runs, unless it was asked and has ended.
+fn subagent_state(known: &SessionTask) -> TaskState {
+    let status = known.subagent.as_ref().map_or(TaskStatus::Running, |asked| asked.status);
+    let message = known.subagent.as_ref().and_then(|asked| asked.message.as_deref());
+    let so_far = || u64::try_from(unix_millis_now() - known.started.started_at?.0).ok();
+    let ended_after = known.subagent.as_ref().and_then(|asked| asked.duration_ms);
+    TaskState { duration_ms: ended_after.or_else(so_far), ..TaskState::new(status, message) }
 }
 
 /// The state of a task by its keeper and the files that it left. Blocks.

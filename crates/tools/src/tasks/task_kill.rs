@@ -8,7 +8,7 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 
 use super::state::{TaskState, load_task_state};
-use super::{TaskSettings, find_task};
+use super::{TaskSettings, find_task, subagent};
 use crate::blocking_run::run_to_completion;
 use crate::output::{OutputReader, report_outcome, set_message};
 use crate::{
@@ -26,7 +26,7 @@ struct Arguments {
 pub(crate) fn definition() -> ToolDefinition {
     ToolDefinition {
         name: "task_kill".into(),
-        description: "Kill a background task with all its processes.".into(),
+        description: "Stop a task or subagent and all that it runs.".into(),
         effect: Effect::Idempotent,
         schema: schema_of::<Arguments>(),
         limits: &["It is asked to end, and forced after 2 s. The result comes when it is over."],
@@ -46,6 +46,9 @@ fn prepare(
     let (known, settings, output_limit) =
         (find_task(call, &arguments.task_id), settings.clone(), call.output_limit);
     let session = call.session;
+    if let Some(task) = known.as_ref().ok().filter(|task| task.started.session.is_some()) {
+        return Ok(subagent::kill(&settings, task.clone(), output_limit));
+    }
     Ok(PreparedCall::new(move |_| async move {
         let kill = move || kill_task_or_leftover(&settings, known, &arguments.task_id, session, output_limit);
         run_to_completion(kill).await.unwrap_or_else(|trouble| trouble)

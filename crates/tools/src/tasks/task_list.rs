@@ -1,32 +1,43 @@
 //! The list of a session's tasks, for `task_output` without a `task_id`.
 
 use longhaul_keeper::LeftBehind;
-use longhaul_protocol::CommandReport;
+use longhaul_protocol::{CommandReport, SessionId};
 
 use super::TaskSettings;
 use super::state::load_task_state;
+use super::subagent::with_subagents;
+use crate::blocking_run::run_cancellable;
 use crate::output::report_outcome;
-use crate::{OutputLimit, SessionTask, ToolInvocation, ToolOutcome, display};
+use crate::{OutputLimit, PreparedCall, SessionTask, ToolInvocation, ToolOutcome, display};
 
 /// Bytes of a command or a description to show.
 const MAX_TEXT_BYTES: usize = 200;
 const WAITS_FOR_INPUT: &str = "it seems to wait for input, which nobody can give it";
 
-/// Lists the tasks of a call's session, the oldest first. What it returns blocks: it reads files.
-pub(super) fn list_tasks(
-    settings: TaskSettings,
-    call: &ToolInvocation,
-) -> impl FnOnce() -> ToolOutcome + Send + 'static {
-    let (known, output_limit, session) = (call.tasks.clone(), call.output_limit, call.session);
-    move || {
-        let mut left = settings.tasks.all_left_behind();
-        left.retain(|left| left.session == Some(session));
-        let is_known = |id| known.iter().any(|task| task.started.task_id == id);
-        let others = left.iter().filter(|left| !is_known(left.started.task_id));
-        let others: Vec<SessionTask> = others.map(|left| left.started.clone().into()).collect();
-        let entries = known.iter().chain(&others).map(|task| entry(&settings, task, &left)).collect();
-        within(output_limit, entries)
-    }
+/// Lists the tasks of a call's session, the oldest first.
+pub(super) fn list_tasks(settings: &TaskSettings, call: &ToolInvocation) -> PreparedCall {
+    let (tasks, output_limit, session) = (call.tasks.to_vec(), call.output_limit, call.session);
+    let settings = settings.clone();
+    PreparedCall::new(move |stop| async move {
+        let known = with_subagents(&*settings.subagents, tasks).await;
+        run_cancellable(stop, move |_| list_known_tasks(&settings, &known, output_limit, session)).await
+    })
+}
+
+/// The list of these tasks and of the processes that other commands of the session left. Blocks: it reads files.
+fn list_known_tasks(
+    settings: &TaskSettings,
+    known: &[SessionTask],
+    output_limit: OutputLimit,
+    session: SessionId,
+) -> ToolOutcome {
+    let mut left = settings.tasks.all_left_behind();
+    left.retain(|left| left.session == Some(session));
+    let is_known = |id| known.iter().any(|task| task.started.task_id == id);
+    let others = left.iter().filter(|left| !is_known(left.started.task_id));
+    let others: Vec<SessionTask> = others.map(|left| left.started.clone().into()).collect();
+    let entries = known.iter().chain(&others).map(|task| entry(settings, task, &left)).collect();
+    within(output_limit, entries)
 }
 
 /// A task: its id and state, and what it is below that.
@@ -57,7 +68,10 @@ fn entry(settings: &TaskSettings, known: &SessionTask, left: &[LeftBehind]) -> S
     if description != command {
         lines.push(format!("  {description}"));
     }
-    lines.push(format!("  $ {command}"));
+    lines.push(match started.session {
+        Some(_) => format!("  {command}"),
+        None => format!("  $ {command}"),
+    });
     lines.extend(message.map(|message| format!("  {}", short(&message))));
     lines.join("\n") + "\n"
 }

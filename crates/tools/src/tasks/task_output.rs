@@ -10,7 +10,7 @@ use serde::Deserialize;
 use super::output_read::{OutputRead, compile_grep};
 use super::task_list::list_tasks;
 use super::task_wait::TaskWaiter;
-use super::{TaskSettings, find_task};
+use super::{TaskSettings, find_task, subagent};
 use crate::{PreparedCall, Tool, ToolDefinition, ToolInvocation, ToolOutcome, function_tool, schema_of};
 
 const MAX_WAIT_SECONDS: u64 = 600;
@@ -37,8 +37,10 @@ struct Arguments {
 pub(crate) fn definition() -> ToolDefinition {
     ToolDefinition {
         name: "task_output".into(),
-        description: "Read what a background task printed. To wait until it ends or prints again, set `wait` instead of polling. \
-                      Without `task_id`, list the tasks.".into(),
+        description:
+            "Read the output of a background task or subagent. To wait until it ends or prints again, set \
+                      `wait` instead of polling. Without `task_id`, list the tasks."
+                .into(),
         effect: Effect::Read,
         schema: schema_of::<Arguments>(),
         limits: &[
@@ -73,8 +75,7 @@ fn prepare(
                 "task_output was not run: `offset`, `grep` and `wait` need a `task_id`; without any of them it lists the tasks",
             ));
         }
-        let list = list_tasks(settings.clone(), call);
-        return Ok(PreparedCall::cancellable(move |_| list()));
+        return Ok(list_tasks(settings, call));
     };
     let mut read = OutputRead {
         settings: settings.clone(),
@@ -86,12 +87,20 @@ fn prepare(
         notes: Vec::new(),
     };
     let Some(seconds) = arguments.wait.filter(|seconds| *seconds > 0) else {
+        if read.task.started.session.is_some() {
+            return Ok(PreparedCall::new(move |stop| subagent::read(read, None, stop)));
+        }
         return Ok(PreparedCall::cancellable(move |cancel| read.run(cancel)));
     };
     if seconds > MAX_WAIT_SECONDS {
         read.notes.push(format!("`wait` was taken as {MAX_WAIT_SECONDS}, not {seconds}"));
     }
-    let waiter = TaskWaiter { read, seconds: seconds.min(MAX_WAIT_SECONDS) };
-    let most = Duration::from_secs(waiter.seconds) + CALL_MARGIN;
+    let seconds = seconds.min(MAX_WAIT_SECONDS);
+    let most = Duration::from_secs(seconds) + CALL_MARGIN;
+    if read.task.started.session.is_some() {
+        let wait = Some(Duration::from_secs(seconds));
+        return Ok(PreparedCall::new(move |stop| subagent::read(read, wait, stop)).taking_up_to(most));
+    }
+    let waiter = TaskWaiter { read, seconds };
     Ok(PreparedCall::new(move |stop| waiter.run(stop)).taking_up_to(most))
 }

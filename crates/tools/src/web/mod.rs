@@ -42,4 +42,6 @@ pub use client::{GuardedClient, WebLimits, WebResponse};
 pub use error::WebError;
 pub use fetch::web_fetch_tool;
 pub use guard::{LookupName, NetworkGuard, SystemLookup};
-pub use search::{SearchService, SearcherConfig, web_search_tool};
+pub use search::{
+    HostedAnswer, HostedSearch, SearchService, SearcherConfig, hosted_search_tool, web_search_tool,
+};

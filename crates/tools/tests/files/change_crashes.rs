@@ -124,6 +124,7 @@ impl Crash {
             writes: self.writes.clone(),
             kept_in: None,
             remote_task: None,
+            child: None,
         };
         self.place.tool(self.tool).resume(&self.call, &started).await
     }

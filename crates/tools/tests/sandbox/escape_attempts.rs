@@ -12,7 +12,7 @@ use crate::workplace::{SECRET, SandboxChoice, Workplace};
 /// An attempt succeeds if it prints the secret or this, or if there is a file `outside/reached`.
 const REACHED: &str = "-reached-";
 /// What goes on after the command has this long. It says that it is done by a file `work/tried`.
-const PATIENCE: Duration = Duration::from_secs(60);
+const TEST_TIMEOUT: Duration = Duration::from_secs(60);
 
 /// Who can make an attempt succeed at all.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -275,7 +275,7 @@ fn succeeds(attempt: &Attempt, sandbox: impl Into<SandboxChoice>) -> (bool, Stri
     let reached = workplace.root.join("outside/reached");
     let since = Instant::now();
     let goes_on = attempt.commands.iter().any(|command| command.ends_with('&'));
-    while goes_on && !workplace.work.join("tried").exists() && since.elapsed() < PATIENCE {
+    while goes_on && !workplace.work.join("tried").exists() && since.elapsed() < TEST_TIMEOUT {
         std::thread::sleep(Duration::from_millis(20));
     }
     (output.contains(SECRET) || output.contains(REACHED) || reached.exists(), output)

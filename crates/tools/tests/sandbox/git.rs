@@ -6,7 +6,7 @@ use longhaul_tools::SandboxMode;
 
 use crate::workplace::{Workplace, give_up_rights_over_folders, user_command};
 
-const PATIENCE: Duration = Duration::from_secs(60);
+const TEST_TIMEOUT: Duration = Duration::from_secs(60);
 
 /// A repository with everything that repositories have: a module, a linked work tree, another repository in it and a bare one.
 const SETUP: &str = r#"
@@ -251,7 +251,7 @@ fn succeeds(attempt: &Attempt, mode: SandboxMode) -> (bool, String) {
     let since = Instant::now();
     while attempt.command.contains("tried")
         && !workplace.work.join("tried").exists()
-        && since.elapsed() < PATIENCE
+        && since.elapsed() < TEST_TIMEOUT
     {
         std::thread::sleep(Duration::from_millis(20));
     }

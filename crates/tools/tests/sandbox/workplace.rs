@@ -11,10 +11,10 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use longhaul_keeper::{Enforcement, Launcher, Network, ProcessNamespace, Tasks};
-use longhaul_protocol::{CallId, CommandReport, SessionId};
+use longhaul_protocol::{CommandReport, SessionId};
 use longhaul_tools::{
-    AllowedTarget, DeniedTarget, ExecSettings, ExecTool, OutputLimit, Permission, RepositoryTracker, Sandbox,
-    SandboxMode, Scope, ScopeConfig, StopSignal, Tool, ToolInvocation, ToolOutcome,
+    AllowedTarget, DeniedTarget, ExecSettings, ExecTool, Permission, RepositoryTracker, Sandbox, SandboxMode,
+    Scope, ScopeConfig, StopSignal, Tool, ToolInvocation, ToolOutcome,
 };
 use rustix::pty::{OpenptFlags, grantpt, openpt, unlockpt};
 use serde_json::{Value, json};
@@ -22,7 +22,7 @@ use tempfile::TempDir;
 
 /// Content that no command in the scope may read.
 pub(crate) const SECRET: &str = "correct horse battery staple";
-const PATIENCE: Duration = Duration::from_secs(240);
+const TEST_TIMEOUT: Duration = Duration::from_secs(240);
 
 #[test]
 #[ignore = "a part that other tests play in another process"]
@@ -202,21 +202,11 @@ impl Workplace {
     pub(crate) fn try_result(&self, command: &str) -> Result<Value, String> {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
         let command = format!("{}\n{command}", self.header());
-        let call = ToolInvocation {
-            id: CallId::generate(),
-            arguments: json!({ "command": command }).to_string(),
-            seen: Arc::default(),
-            output_limit: OutputLimit::default(),
-            session: self.session,
-            tasks: Arc::default(),
-            confinement: longhaul_tools::Confinement::Sandbox,
-            skill_folders: Arc::default(),
-            may_fetch: Default::default(),
-        };
+        let call = ToolInvocation::new(self.session, json!({ "command": command }).to_string());
         let (_stopper, stop) = StopSignal::pair();
         let finished = runtime.block_on(async {
             let prepared = self.tool.prepare(&call).await?;
-            Ok(tokio::time::timeout(PATIENCE, (prepared.run)(stop)).await.expect("it ends in time"))
+            Ok(tokio::time::timeout(TEST_TIMEOUT, (prepared.run)(stop)).await.expect("it ends in time"))
         });
         let finished = finished.map_err(|refused: ToolOutcome| refused.content)?;
         match finished.is_error {
@@ -373,7 +363,7 @@ fn victim(outside: &Path) -> Child {
         .unwrap();
     let since = Instant::now();
     while fs::read_to_string(format!("/proc/{}/comm", victim.id())).unwrap() != "sleep\n" {
-        assert!(since.elapsed() < PATIENCE, "it has not begun to sleep");
+        assert!(since.elapsed() < TEST_TIMEOUT, "it has not begun to sleep");
         std::thread::sleep(Duration::from_millis(1));
     }
     victim

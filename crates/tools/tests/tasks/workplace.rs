@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant, SystemTime};
 
 use longhaul_keeper::{Launcher, Tasks};
-use longhaul_protocol::{CallId, CommandReport, Effect, SessionId, TaskEnded, TaskId, ToolStarted};
+use longhaul_protocol::{CommandReport, Effect, SessionId, TaskEnded, TaskId, ToolStarted};
 use longhaul_tools::{
     ExecSettings, ExecTool, OutputLimit, Redact, ResumedCall, RunCall, Sandbox, SandboxMode, Scope,
     ScopeConfig, SessionTask, StopHandle, StopSignal, TaskSettings, Tool, ToolInvocation, ToolOutcome,
@@ -25,7 +25,7 @@ pub(crate) const LONG_QUIET: Duration = Duration::from_secs(10);
 /// For tests in which nothing may be told because of silence.
 pub(crate) const NEVER_QUIET: Duration = Duration::from_secs(60 * 60);
 /// Nothing depends on it but how soon a failure is told.
-pub(crate) const PATIENCE: Duration = Duration::from_secs(240);
+pub(crate) const TEST_TIMEOUT: Duration = Duration::from_secs(240);
 /// What the sessions of these tests know as a secret.
 pub(crate) const SECRET: &str = "sk-0123456789abcdef";
 
@@ -100,15 +100,9 @@ impl Workplace {
 
     pub(crate) fn call(&self, arguments: &Value) -> ToolInvocation {
         ToolInvocation {
-            id: CallId::generate(),
-            session: self.session,
-            arguments: arguments.to_string(),
-            seen: Arc::default(),
             output_limit: self.output_limit,
             tasks: self.known.lock().unwrap().clone().into(),
-            confinement: longhaul_tools::Confinement::Sandbox,
-            skill_folders: Arc::default(),
-            may_fetch: Default::default(),
+            ..ToolInvocation::new(self.session, arguments.to_string())
         }
     }
 
@@ -146,7 +140,7 @@ impl Workplace {
     pub(crate) fn remember(&self, finished: &ToolOutcome) {
         let mut known = self.known.lock().unwrap();
         if let Some(started) = finished.task.clone() {
-            known.push(SessionTask { started, ended: None, told: None, is_waiting: false });
+            known.push(SessionTask { started, ended: None, told: None, is_waiting: false, subagent: None });
         }
         if let Some(news) = finished.news {
             let task = known.iter_mut().find(|task| task.started.task_id == news.task_id).unwrap();
@@ -168,6 +162,7 @@ impl Workplace {
             output: None,
             tail: ended.tail,
             message: ended.message,
+            session: None,
         });
     }
 
@@ -195,6 +190,7 @@ impl Workplace {
             writes: vec![],
             kept_in: None,
             remote_task: None,
+            child: None,
         };
         self.tool("exec").resume(call, &started).await
     }
@@ -219,7 +215,7 @@ impl Workplace {
 
     /// Makes a file of a task look as if it was written just now, for as long as any test takes.
     pub(crate) fn renew(&self, id: TaskId, file: &str) {
-        self.write_time(id, file, SystemTime::now() + PATIENCE);
+        self.write_time(id, file, SystemTime::now() + TEST_TIMEOUT);
     }
 
     fn write_time(&self, id: TaskId, file: &str, at: SystemTime) {
@@ -261,13 +257,13 @@ pub(crate) fn wait_for(name: &str) -> String {
 }
 
 pub(crate) async fn in_time<T>(future: impl Future<Output = T>) -> T {
-    tokio::time::timeout(PATIENCE, future).await.expect("it ends in time")
+    tokio::time::timeout(TEST_TIMEOUT, future).await.expect("it ends in time")
 }
 
 pub(crate) async fn until(mut is_so: impl FnMut() -> bool) {
     let since = Instant::now();
     while !is_so() {
-        assert!(since.elapsed() < PATIENCE, "it did not come");
+        assert!(since.elapsed() < TEST_TIMEOUT, "it did not come");
         tokio::time::sleep(Duration::from_millis(5)).await;
     }
 }

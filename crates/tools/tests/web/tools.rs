@@ -2,28 +2,17 @@
 
 use std::sync::Arc;
 
-use longhaul_protocol::{CallId, SessionId};
+use longhaul_protocol::SessionId;
 use longhaul_testkit::{WebReply, WebServer, web_page, web_redirect};
 use longhaul_tools::{
-    Confinement, OutputLimit, SearcherConfig, StopSignal, Tool, ToolInvocation, ToolOutcome, UrlPermission,
-    web_fetch_tool, web_search_tool,
+    SearcherConfig, StopSignal, Tool, ToolInvocation, ToolOutcome, web_fetch_tool, web_search_tool,
 };
 use serde_json::{Value, json};
 
 use crate::lookup::{client, guard};
 
 fn call(session: SessionId, arguments: &Value) -> ToolInvocation {
-    ToolInvocation {
-        id: CallId::generate(),
-        session,
-        arguments: arguments.to_string(),
-        seen: Arc::default(),
-        output_limit: OutputLimit::default(),
-        tasks: Arc::default(),
-        confinement: Confinement::Sandbox,
-        skill_folders: Arc::default(),
-        may_fetch: UrlPermission::default(),
-    }
+    ToolInvocation::new(session, arguments.to_string())
 }
 
 async fn run(tool: &dyn Tool, call: &ToolInvocation) -> ToolOutcome {

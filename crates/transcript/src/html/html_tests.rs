@@ -192,7 +192,7 @@ fn blocks_with(text: &str) -> Vec<Block> {
     let retry = Retry { class: said(), attempt: 1, max_attempts: 2, delay_ms: 5, reason: said() };
     let contents = vec![
         BlockContent::TurnStart,
-        BlockContent::Input { text: said(), images: 2, fork_at: None },
+        BlockContent::Input { text: said(), images: 2, from: None, fork_at: None },
         BlockContent::Message { role: Role::Assistant, text: said() },
         BlockContent::Reasoning { text: said() },
         call(text, text, result(false, None)),
@@ -464,7 +464,7 @@ fn a_text_with_too_many_cells_is_shown_as_it_was_written() {
 #[test]
 fn a_block_that_is_too_large_says_so() {
     let text = "\"".repeat(MAX_TEXT_BYTES);
-    let input = BlockContent::Input { text, images: 0, fork_at: None };
+    let input = BlockContent::Input { text, images: 0, from: None, fork_at: None };
     let html = block_html(&block(BlockState::Finished, input));
 
     assert!(html.len() < 1_024 && html.contains("[not shown: 1,572,"), "{}", html.len());

@@ -122,7 +122,10 @@ impl HtmlRenderer {
 fn push_content(block: &Block, html: &mut String) {
     match &block.content {
         BlockContent::TurnStart => push_turn_start(html, block),
-        BlockContent::Input { text, images, .. } => {
+        BlockContent::Input { text, images, from, .. } => {
+            if let Some(from) = from {
+                push_line(html, "note", &format!("from {from}"));
+            }
             push_text(html, "said", text);
             if *images > 0 {
                 push_line(html, "note", &format!("with {}", format_count(*images as u64, "image")));

@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use longhaul_journal::{Blob, check_size};
 use longhaul_protocol::{
-    InboxRecord, Input, InputId, JoinMode, Order, OrderId, OrderKind, PermissionMode, QuestionId, SessionId,
-    StreamName, TurnEnded,
+    InboxRecord, Input, InputId, JoinMode, Order, OrderId, OrderKind, PermissionMode, QuestionId, Sender,
+    SessionId, StreamName, TurnEnded,
 };
 
 use super::{Link, Session};
@@ -21,6 +21,11 @@ impl Session {
     /// answers it. Two inputs with the same idempotency key count as one.
     pub async fn put(&self, input: Input, idempotency_key: Option<&str>) -> Result<Accepted> {
         self.put_with_blobs(input, vec![], idempotency_key.map(|key| (key, RepeatCheck::Key))).await
+    }
+
+    /// Like [`put`](Self::put). The same key with another input is [`Error::KeyReused`].
+    pub async fn put_once(&self, input: Input, idempotency_key: &str) -> Result<Accepted> {
+        self.put_with_blobs(input, vec![], Some((idempotency_key, RepeatCheck::KeyAndContent))).await
     }
 
     /// Like [`put`](Self::put), for a message that may have images. The same key with another message is
@@ -135,6 +140,17 @@ impl Session {
 
     /// Like [`answer`](Self::answer). Returns the order that answers the question.
     pub async fn put_answer(&self, question: QuestionId, answer: &str) -> Result<AcceptedOrder> {
+        self.put_answer_of(Sender::Person, question, answer).await
+    }
+
+    /// Like [`put_answer`](Self::put_answer), for whoever gives the answer. An agent's answer counts once: it allows nothing from now on,
+    /// and its words are not the user's (P8).
+    pub async fn put_answer_of(
+        &self,
+        sender: Sender,
+        question: QuestionId,
+        answer: &str,
+    ) -> Result<AcceptedOrder> {
         let missing = || Error::NoSuchQuestion {
             key: self.key().to_owned(),
             question: question.to_string(),
@@ -142,7 +158,7 @@ impl Session {
         };
         let id = self.known_id().await?.ok_or_else(missing)?;
         let answer = self.redactor.redact(answer);
-        let accepted = answer_question(&*self.journal, self.key(), id, question, &answer).await?;
+        let accepted = answer_question(&*self.journal, self.key(), id, (question, &answer), sender).await?;
         self.wake_holder(id).await;
         Ok(accepted)
     }

@@ -131,12 +131,12 @@ impl Session {
     /// Creates the session in this work folder, unless it has already begun: a session's work folder never changes. The
     /// path is canonical: the turns of a session whose folder lies behind a link are refused.
     pub async fn create_in(&self, work_dir: &Path) -> Result<SessionStart> {
-        create_session(&*self.journal, self.key(), self.named().await?, Some(work_dir)).await
+        create_session(&*self.journal, self.key(), self.named().await?, Some(work_dir), None).await
     }
 
     /// Creates the session without a work folder, unless it has already begun. It has no file tools and no commands.
     pub async fn create_without_folder(&self) -> Result<SessionStart> {
-        create_session(&*self.journal, self.key(), self.named().await?, None).await
+        create_session(&*self.journal, self.key(), self.named().await?, None, None).await
     }
 
     /// The other process that holds the session, if one does.

@@ -1,8 +1,8 @@
 //! Folds what a follower sees into the steps of one turn.
 
 use longhaul_protocol::{
-    Answer, Answered, AnsweredBy, At, ClientRequest, EventKind, InputId, Question, QuestionId, Record, Seq,
-    SessionRecord, TurnEnded, Usage,
+    Answer, Answered, AnsweredBy, At, ClientRequest, EventKind, InputId, OrderKind, Question, QuestionId,
+    Record, Seq, SessionRecord, TurnEnded, Usage,
 };
 
 use super::open_answer::OpenAnswer;
@@ -75,6 +75,8 @@ pub enum TurnStep {
     Answered(QuestionId),
     /// The plan was not accepted: something else settled its question before. No turn carries it out.
     PlanSettled,
+    /// The input was taken back before a turn had it. No turn answers it.
+    Withdrawn,
     /// What a model call used.
     Usage(Usage),
     /// The turn has ended.
@@ -85,6 +87,7 @@ pub enum TurnStep {
 pub(super) struct TurnFold {
     target: TurnTarget,
     is_taken: bool,
+    can_be_withdrawn: bool,
     request: Option<Box<ClientRequest>>,
     /// The turn, once it has begun.
     turn: Option<u64>,
@@ -98,7 +101,7 @@ impl TurnFold {
             TurnTarget::RestOfTurn(turn) => Some(turn),
             _ => None,
         };
-        Self { target, is_taken: false, request, turn, answer: None, is_over: false }
+        Self { target, is_taken: false, can_be_withdrawn: false, request, turn, answer: None, is_over: false }
     }
 
     /// The number of the turn, once it has begun.
@@ -123,7 +126,10 @@ impl TurnFold {
         let Ok(fact) = SessionRecord::decode(record) else { return vec![] };
         match (fact, self.turn) {
             (SessionRecord::InputTaken(input), None) => {
-                self.is_taken |= self.target == TurnTarget::Input(input.id);
+                if self.target == TurnTarget::Input(input.id) {
+                    self.is_taken = true;
+                    self.can_be_withdrawn = input.client.is_none() && input.sender.can_withdraw();
+                }
                 // One turn may answer several requests. The last one describes it.
                 if let Some(request) = input.client.filter(|_| self.is_taken) {
                     self.request = Some(request);
@@ -137,6 +143,12 @@ impl TurnFold {
                 self.is_over = !self.is_taken;
                 if self.is_taken { vec![] } else { vec![TurnStep::PlanSettled] }
             }
+            (SessionRecord::OrderTaken(taken), None)
+                if self.can_be_withdrawn && self.withdraws(&taken.order.kind) =>
+            {
+                self.is_over = true;
+                vec![TurnStep::Withdrawn]
+            }
             (SessionRecord::TurnStarted(started), None) => {
                 let is_mine = self.is_taken || self.target == TurnTarget::Turn(started.turn);
                 self.turn = is_mine.then_some(started.turn);
@@ -147,6 +159,11 @@ impl TurnFold {
             (fact, Some(turn)) => self.apply_to_turn(fact, turn),
             (_, None) => vec![],
         }
+    }
+
+    /// Whether an order takes back the input whose turn this is.
+    fn withdraws(&self, order: &OrderKind) -> bool {
+        matches!(order, OrderKind::Withdraw { input } if self.target == TurnTarget::Input(*input))
     }
 
     fn apply_to_turn(&mut self, fact: SessionRecord, turn: u64) -> Vec<TurnStep> {
@@ -199,8 +216,8 @@ impl TurnFold {
     }
 }
 
-/// Whether a person accepted a plan.
+/// Whether somebody accepted a plan.
 fn is_accepted(answered: &Answered) -> bool {
-    answered.by == Some(AnsweredBy::User)
+    matches!(answered.by, Some(AnsweredBy::User | AnsweredBy::Agent))
         && matches!(Answer::parse(&answered.answer), Answer::Yes | Answer::Always | Answer::Project)
 }

@@ -23,8 +23,8 @@ impl TurnFollower {
         Ok(Self { session, follower, fold: TurnFold::new(turn), steps: VecDeque::new() })
     }
 
-    /// The next step; `None` when the turn is over, or when the journal is closed. [`TurnStep::Ended`] and
-    /// [`TurnStep::PlanSettled`] are the last ones. Cancel-safe.
+    /// The next step; `None` when the turn is over, or when the journal is closed. [`TurnStep::Ended`],
+    /// [`TurnStep::PlanSettled`] and [`TurnStep::Withdrawn`] are the last ones. Cancel-safe.
     pub async fn next(&mut self) -> Result<Option<TurnStep>> {
         loop {
             if let Some(step) = self.steps.pop_front() {

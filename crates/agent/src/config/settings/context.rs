@@ -73,6 +73,9 @@ pub struct MemorySettings {
     /// The model that is asked, for example a cheaper one; without it, the session's own.
     #[serde(deserialize_with = "none_if_empty")]
     pub model: Option<String>,
+    /// An embedding model, as `provider/model`, with which `recall` also finds what was said in other words; without it, words alone.
+    #[serde(deserialize_with = "none_if_empty")]
+    pub embedding_model: Option<String>,
     /// With fewer new tokens than this, an idle session waits for more before it is gone through; 0: anything new is worth a call.
     pub extract_min_tokens: u64,
 }
@@ -85,6 +88,7 @@ impl Default for MemorySettings {
             check_interval_s: 30,
             scope: MemoryScope::Project,
             model: None,
+            embedding_model: None,
             extract_min_tokens: 500,
         }
     }

@@ -10,6 +10,7 @@ use std::path::PathBuf;
 
 pub use context::{ContextSettings, MemoryScope, MemorySettings, Summary};
 pub use longhaul_mcp::McpSettings;
+use longhaul_protocol::ScheduleSpec;
 use longhaul_tools::ScopeConfig;
 pub use model::{ModelSettings, RetrySettings};
 pub use permission::{
@@ -50,12 +51,18 @@ pub struct Settings {
     pub sessions: SessionSettings,
     /// Limits on turns and spending.
     pub limits: LimitSettings,
+    /// Limits on subagents.
+    pub agents: AgentsSettings,
     /// How the terminal behaves.
     pub terminal: TerminalSettings,
     /// Where the journal is stored.
     pub journal: JournalSettings,
     /// The HTTP server.
     pub server: ServerSettings,
+    /// Schedules, as `[[schedule]]`: what the agent does by itself, and when.
+    pub schedule: Vec<ScheduleSpec>,
+    /// How schedules are run.
+    pub schedules: SchedulesSettings,
     /// Web pages and web search.
     pub web: WebSettings,
     /// MCP servers, whose tools the agent may use.
@@ -63,7 +70,7 @@ pub struct Settings {
 }
 
 /// Sections and keys that are final but that this version does not use yet. They are checked like all others.
-const NOT_USED_YET: &[&str] = &["journal"];
+const NOT_USED_YET: &[&str] = &[];
 
 /// Whether this version uses `section.key`.
 pub(crate) fn is_used(key: &str) -> bool {
@@ -206,13 +213,39 @@ impl Default for LimitSettings {
     }
 }
 
+/// Limits on subagents. A tree is a session with all subagents below it.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct AgentsSettings {
+    /// Levels of subagents below a session; 0: there are no subagents.
+    pub depth: u64,
+    /// Subagents of a tree that may run at the same time. A call that is one too many waits.
+    #[schemars(range(min = 1))]
+    pub at_once: u64,
+    /// Subagents that a tree may have in all.
+    pub per_tree: u64,
+    /// US dollars for a session with all its subagents; 0 for no limit.
+    #[schemars(range(min = 0.0))]
+    pub cost_per_tree: f64,
+}
+
+impl Default for AgentsSettings {
+    fn default() -> Self {
+        Self { depth: 1, at_once: 8, per_tree: 32, cost_per_tree: 0.0 }
+    }
+}
+
 /// Where the journal is stored.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct JournalSettings {
-    /// Database URL, such as `postgres://…`; empty: `journal.db` in the home.
+    /// Database URL, such as `postgres://longhaul@db.example/longhaul`; empty: `journal.db` in the home. The password belongs into
+    /// the file of `PGPASSFILE`, or the whole URL into a variable.
     #[serde(deserialize_with = "none_if_empty")]
     pub url: Option<String>,
+    /// Environment variable with the URL, instead of `url`.
+    #[serde(deserialize_with = "none_if_empty")]
+    pub url_env: Option<String>,
 }
 
 /// Web pages and web search.
@@ -220,7 +253,7 @@ pub struct JournalSettings {
 #[serde(deny_unknown_fields, default)]
 pub struct WebSettings {
     /// Who is asked for a search: `searxng:URL`, or `brave`, `tavily`, `exa` with `BRAVE_API_KEY`, `TAVILY_API_KEY`, `EXA_API_KEY`;
-    /// empty: there is no web search.
+    /// `provider` for the model's provider, `off` for no search; empty: the provider, if it is Anthropic, OpenAI or Gemini.
     pub search: String,
     /// Private hosts that pages may be fetched from: names, addresses or networks, with a port or without, such as `wiki.lan`,
     /// `127.0.0.1:3000`, `10.0.0.0/8`.
@@ -228,6 +261,21 @@ pub struct WebSettings {
     /// Proxy for web pages and searches, such as `http://proxy.lan:3128`; empty: none, whatever the environment says. The proxy resolves
     /// names, so it has to keep private addresses out of reach.
     pub proxy: String,
+}
+
+/// How schedules are run.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct SchedulesSettings {
+    /// Runs that start together to make up for an outage.
+    #[schemars(range(min = 1))]
+    pub at_once: u64,
+}
+
+impl Default for SchedulesSettings {
+    fn default() -> Self {
+        Self { at_once: 4 }
+    }
 }
 
 /// How the terminal behaves.

@@ -13,10 +13,11 @@ mod search;
 use std::sync::Arc;
 
 use longhaul_journal::Journal;
-use longhaul_memory::{PageSet, RecallScope};
+use longhaul_memory::{Finder, PageSet, RecallScope};
 use longhaul_protocol::SessionId;
 use longhaul_tools::{Redact, Tool};
 
+use super::embeddings::FinderFn;
 use super::scopes::Scopes;
 use crate::Result;
 
@@ -54,6 +55,8 @@ pub(crate) fn memory_note_about() -> longhaul_tools::ToolDefinition {
 pub(crate) struct MemoryAccess {
     pub(crate) journal: Arc<dyn Journal>,
     scopes: Arc<Scopes>,
+    /// How records are found beside their words.
+    finders: Option<FinderFn>,
 }
 
 /// The error for a session without memory.
@@ -61,7 +64,17 @@ pub(crate) const NO_MEMORY: &str = "this session has no memory: its first record
 
 impl MemoryAccess {
     pub(crate) fn new(journal: &Arc<dyn Journal>, scopes: &Arc<Scopes>) -> Self {
-        Self { journal: journal.clone(), scopes: scopes.clone() }
+        Self { journal: journal.clone(), scopes: scopes.clone(), finders: None }
+    }
+
+    /// The same with another way of finding records.
+    pub(crate) fn with_finders(self, finders: FinderFn) -> Self {
+        Self { finders: Some(finders), ..self }
+    }
+
+    /// The other way of finding records, for a search in a session.
+    fn finder(&self, session: SessionId) -> Option<Box<dyn Finder>> {
+        self.finders.as_ref().and_then(|finders| finders(session))
     }
 
     /// The pages and the sessions of a session's scope. `None` if it has none.

@@ -1,6 +1,6 @@
 //! Finds what is remembered, for `recall`.
 
-use longhaul_memory::{RecallBudget, RecallHit, RecallPlace, RecallScope, Recalled, recall};
+use longhaul_memory::{RecallBudget, RecallHit, RecallPlace, RecallScope, Recalled, recall_with};
 use longhaul_protocol::{Seq, SessionId, Speaker};
 
 use super::MemoryAccess;
@@ -23,6 +23,8 @@ pub(crate) struct FoundMemories {
     pub(crate) hits: Vec<MemoryHit>,
     /// Records that are not searched yet.
     pub(crate) unindexed: u64,
+    /// Why only words were searched, if more was wanted.
+    pub(crate) warning: Option<String>,
 }
 
 /// What is remembered of a query in the scope of a session. `None` if the session has no memory.
@@ -35,7 +37,9 @@ pub(crate) async fn find_memories(
     let Some(mut places) = access.places(session).await? else { return Ok(None) };
     let recent = RecentTurns::turns(&*access.journal, session, 0).await?;
     places.present = Some((session, recent.from));
-    let Recalled { hits, unindexed } = recall(&*access.journal, &places, query, budget).await?;
+    let finder = access.finder(session);
+    let Recalled { hits, unindexed, warning } =
+        recall_with(&*access.journal, &places, query, budget, finder.as_deref()).await?;
     let hit = |found: &RecallHit| MemoryHit {
         line: line(found, &places),
         record_of: match &found.place {
@@ -43,7 +47,7 @@ pub(crate) async fn find_memories(
             RecallPlace::Page(_) | RecallPlace::Item { .. } => None,
         },
     };
-    Ok(Some(FoundMemories { hits: hits.iter().map(hit).collect(), unindexed }))
+    Ok(Some(FoundMemories { hits: hits.iter().map(hit).collect(), unindexed, warning }))
 }
 
 fn line(found: &RecallHit, places: &RecallScope) -> String {

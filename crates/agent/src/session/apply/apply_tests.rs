@@ -1,6 +1,6 @@
 use longhaul_protocol::{
-    Answered, Body, Effect, FileSeen, Gone, Hash, Order, OrderId, Question, QuestionKind, SessionRecord,
-    TurnEnded,
+    Answered, AnsweredBy, ApprovalGrant, Body, Cause, Effect, FileSeen, Gone, Hash, Input, InputId, Order,
+    OrderId, Question, QuestionId, QuestionKind, Sender, SessionId, SessionRecord, TurnEnded,
 };
 
 use super::*;
@@ -189,7 +189,7 @@ fn what_is_erased_is_not_done_again() {
 /// The clock of another machine may have said anything.
 #[test]
 fn a_question_that_was_open_for_all_of_time_is_no_time_of_the_turn() {
-    let id = longhaul_protocol::QuestionId::generate();
+    let id = QuestionId::generate();
     let asked = SessionRecord::Question(Question::new(id, QuestionKind::Approval, "May it run?"));
     let answered = SessionRecord::Answered(Answered { id, answer: "yes".to_owned(), by: None });
     let mut state = after(&[input(JoinMode::Join), turn(), step(1)]);
@@ -253,6 +253,7 @@ fn a_task_whose_start_was_erased_is_still_a_task() {
         description: "deploy".to_owned(),
         target: "local".to_owned(),
         started_at: None,
+        session: None,
     });
     let started = [&asked()[..], &[answered(2), starts(1, "exec", Effect::Command)]].concat();
 
@@ -276,4 +277,82 @@ fn a_question_whose_answer_was_erased_is_not_open_again() {
     let state = after_gone(&waits, &no, &[finishes(1, "write", "not run")]);
 
     assert_eq!(state.questions, []);
+}
+
+fn sent_by(sender: Sender) -> SessionRecord {
+    let input = Input::new(InputId::generate(), "hello", JoinMode::Join);
+    SessionRecord::InputTaken(InputTaken::of(Input { sender, ..input }, 1))
+}
+
+/// P8: a turn has one cause. A person's input in it makes it the person's.
+#[test]
+fn the_cause_of_a_turn_is_its_sender() {
+    let nightly = || {
+        sent_by(Sender::Schedule {
+            id: "nightly".to_owned(),
+            slot: At(0),
+            by_agent: false,
+            max_cost_nano: None,
+        })
+    };
+    let parent = || sent_by(Sender::Parent { session: SessionId::from_bits(1), call: CallId::from_bits(1) });
+    let cause = |facts: &[SessionRecord]| after(facts).turn.map(|turn| turn.cause);
+
+    assert_eq!(cause(&[nightly(), turn()]), Some(Cause::Schedule));
+    assert_eq!(cause(&[parent(), turn()]), Some(Cause::Subagent));
+    assert_eq!(cause(&[parent(), nightly(), turn()]), Some(Cause::Subagent));
+    assert_eq!(cause(&[nightly(), sent_by(Sender::Person), turn()]), Some(Cause::Turn));
+    assert_eq!(cause(&[turn()]), Some(Cause::Task));
+}
+
+/// P8: another agent may say yes to one call; it allows nothing from then on, and its words are not a person's.
+#[test]
+fn an_agents_always_counts_once() {
+    let grants_after = |by| {
+        let question = QuestionId::generate();
+        let (tool, command) = ("exec".to_owned(), Some("cargo test *".to_owned()));
+        let grant = ApprovalGrant { tool, command, line: None, work_dir: None, host: None, reasons: vec![] };
+        let asked = Question {
+            call: Some(call_id(1)),
+            grant: Some(grant),
+            ..Question::new(question, QuestionKind::Approval, "May exec run?")
+        };
+        let answer = Answered { id: question, answer: "always".to_owned(), by: Some(by) };
+        let state = after(&[
+            input(JoinMode::Join),
+            turn(),
+            step(1),
+            attempt(),
+            asks(1, "look"),
+            answered(1),
+            SessionRecord::Question(asked),
+            SessionRecord::Answered(answer),
+        ]);
+        (state.permission.grants.len(), state.call(call_id(1)).unwrap().approval.is_some())
+    };
+
+    assert_eq!(grants_after(AnsweredBy::User), (1, true));
+    assert_eq!(grants_after(AnsweredBy::Agent), (0, true));
+}
+
+/// W2: `overlap = "interrupt"` cancels a run of a schedule, but never a turn that a person began or joined.
+#[test]
+fn a_schedule_interrupts_no_turn_that_a_person_has_a_part_in() {
+    let schedule =
+        || Sender::Schedule { id: "nightly".to_owned(), slot: At(0), by_agent: false, max_cost_nano: None };
+    let interrupting = |sender| {
+        let input = Input::new(InputId::generate(), "hello", JoinMode::Interrupt);
+        SessionRecord::InputTaken(InputTaken::of(Input { sender, ..input }, 1))
+    };
+    let step = |step| SessionRecord::StepStarted(StepStarted { step, later: vec![] });
+    let is_cancelled = |facts: &[SessionRecord]| after(facts).turn.unwrap().cancelled;
+
+    let of_schedule = [sent_by(schedule()), turn(), step(1)];
+    let of_person = [sent_by(Sender::Person), turn(), step(1)];
+    let joined = [sent_by(schedule()), turn(), step(1), sent_by(Sender::Person), step(2)];
+
+    assert!(is_cancelled(&[&of_schedule[..], &[interrupting(schedule())]].concat()));
+    assert!(!is_cancelled(&[&of_person[..], &[interrupting(schedule())]].concat()));
+    assert!(!is_cancelled(&[&joined[..], &[interrupting(schedule())]].concat()));
+    assert!(is_cancelled(&[&of_person[..], &[interrupting(Sender::Person)]].concat()));
 }

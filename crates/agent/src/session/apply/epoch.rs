@@ -72,7 +72,7 @@ pub(super) fn fold_preface(state: &mut State, seq: Seq, message: SystemMessage) 
         }
         let item = Arc::new(Item::Text { role: Role::System, text: part.text });
         state.items.insert(state.preface_len, item);
-        state.places.insert(state.preface_len, Place { seq, turn: 0, step: 0, said: None });
+        state.places.insert(state.preface_len, Place::new(seq, 0, 0));
         state.preface_len += 1;
     }
 }

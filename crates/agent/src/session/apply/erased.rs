@@ -84,6 +84,7 @@ fn fold_gone_start(state: &mut State) {
             writes: vec![],
             kept_in: None,
             remote_task: None,
+            child: None,
         });
     }
 }

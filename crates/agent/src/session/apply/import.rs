@@ -43,10 +43,10 @@ pub(super) fn fold_import(state: &mut State, imported: Imported) {
     // Whatever the file begins with: a session without a work folder would use the folder in which the runtime
     // starts.
     let at = state.created.as_ref().map_or(imported.at, |created| created.at);
-    state.created = Some(SessionCreation { at, work_dir: imported.work_dir });
+    state.created = Some(SessionCreation { at, work_dir: imported.work_dir, parent: None });
     // They are those of another machine, or what the file claims.
     (state.environment, state.told_environment) = (None, None);
-    let place = Place { seq: state.head, turn: state.turn_count, step: 0, said: None };
+    let place = Place::new(state.head, state.turn_count, 0);
     push_item(state, place, Arc::new(Item::Note { text }));
 }
 
@@ -132,7 +132,7 @@ fn keep_partial_answer(state: &mut State, mut attempt: Attempt) {
     attempt.blocks.truncate(kept);
     turn.calls = attempt.blocks.iter().filter_map(|block| super::call_of(block)).collect();
     turn.results_in_context = false;
-    let place = Place { seq: state.head, turn: turn.number, step: turn.steps, said: None };
+    let place = Place::new(state.head, turn.number, turn.steps);
     for block in attempt.blocks {
         push_item(state, place, block);
     }

@@ -1,20 +1,24 @@
 //! `apply(state, record)`: what a record changes. No clock, no disk, no network.
 
 mod client;
+mod creation;
 mod epoch;
 mod erased;
 mod import;
 mod questions;
+mod sender;
+mod usage;
 
 use std::sync::Arc;
 
 use longhaul_protocol::{
-    ActiveSkill, AddedContext, At, AttemptEnded, AttemptId, CallId, DecodeError, InputTaken, Item, JoinMode,
-    Note, OrderKind, OrderTaken, Outcome, PendingInput, Place, Record, Role, Seq, SessionRecord, SkillShown,
-    StepStarted, TaskStarted, ToolFinished, ToolTask, TurnStarted, Usage,
+    ActiveSkill, AddedContext, At, AttemptEnded, AttemptId, CallId, Cause, DecodeError, InputTaken, Item,
+    JoinMode, Note, OrderKind, OrderTaken, Outcome, PendingInput, Place, Record, Role, Seq, SessionRecord,
+    SkillShown, StepStarted, TaskStarted, ToolFinished, ToolTask, TurnStarted,
 };
 
 use self::client::fold_client;
+use self::creation::fold_creation;
 use self::epoch::{
     fold_compact_done, fold_compact_failed, fold_compact_start, fold_epoch, fold_preface, fold_stubbed,
 };
@@ -23,13 +27,12 @@ use self::erased::fold_gone;
 pub(crate) use self::import::IMPORTED_NOTICE;
 use self::import::fold_import;
 use self::questions::{fold_answered, fold_refusal};
+use self::sender::sender_note;
+use self::usage::fold_usage;
 use crate::compaction::plan::CompactionRequest;
 use crate::session::permission::fold_mode;
-use crate::session::state::{
-    Attempt, CallState, ProviderCount, SessionCreation, State, TruncatedPrompt, Turn, TurnRequest, text_of,
-};
+use crate::session::state::{Attempt, CallState, State, Turn, TurnRequest, text_of};
 use crate::skills::SKILLS_SKIPPED;
-use crate::spend::nano;
 
 /// The note to the model where the user interrupted a turn.
 const CANCELLED: &str = "The user interrupted here. The next message says how to go on.";
@@ -75,9 +78,7 @@ pub(crate) fn apply(state: &mut State, record: &Record) -> Result<(), DecodeErro
 #[allow(clippy::too_many_lines, reason = "one arm for each kind of record")]
 fn fold(state: &mut State, record: &Record, fact: SessionRecord) {
     match fact {
-        SessionRecord::SessionCreated(created) => {
-            state.created = Some(SessionCreation { at: record.at, work_dir: created.work_dir });
-        }
+        SessionRecord::SessionCreated(created) => fold_creation(state, record.at, created),
         SessionRecord::EpochStarted(epoch) => fold_epoch(state, record, epoch),
         SessionRecord::InputTaken(input) => fold_input(state, input),
         SessionRecord::OrderTaken(order) => fold_order(state, &order),
@@ -165,7 +166,7 @@ fn fold(state: &mut State, record: &Record, fact: SessionRecord) {
 /// ends as cancelled. The others wait for the turn after it.
 fn fold_turn(state: &mut State, number: u64, started_at: Option<At>) {
     state.turn_count = number;
-    let cause = state.next_turn_cause();
+    let (cause, max_cost_nano) = (state.next_turn_cause(), state.next_turn_max_cost_nano());
     let cancelled = state.pending_inputs.iter().any(|input| input.cancelled);
     // A turn that begins only to end as cancelled is not the requested one.
     let tries_again = !cancelled && state.turn_request.is_some();
@@ -177,14 +178,14 @@ fn fold_turn(state: &mut State, number: u64, started_at: Option<At>) {
     for input in &mut state.pending_inputs {
         input.mode = if input.cancelled == cancelled { JoinMode::Join } else { JoinMode::After };
     }
-    state.turn =
-        Some(Turn { number, request_turn: answers, cancelled, started_at, cause, ..Turn::default() });
+    let turn = Turn { number, request_turn: answers, cancelled, started_at, cause, ..Turn::default() };
+    state.turn = Some(Turn { max_cost_nano, ..turn });
 }
 
 /// Begins a turn without an input of its own. The model needs something to answer.
 fn start_requested_turn(state: &mut State) {
     let again = state.turn_request.take();
-    let place = Place { seq: state.head, turn: state.turn_count, step: 1, said: None };
+    let place = Place::new(state.head, state.turn_count, 1);
     let mut goes_on = again.is_some() && state.items.last().is_some_and(|item| is_by_model(item));
     if let (Some(TurnRequest::Continue), Some(text)) = (again, state.interrupted_answer.take()) {
         if !ends_with_answer(state, &text) {
@@ -205,7 +206,7 @@ fn continue_interrupted_answer(state: &mut State) {
         return;
     }
     let Some(text) = turn.interrupted_answer.take() else { return };
-    let place = Place { seq: state.head, turn: turn.number, step: turn.steps, said: None };
+    let place = Place::new(state.head, turn.number, turn.steps);
     push_item(state, place, Arc::new(Item::Text { role: Role::Assistant, text }));
     push_item(state, place, Arc::new(Item::Note { text: GO_ON.to_owned() }));
 }
@@ -225,7 +226,7 @@ fn fold_turn_end(state: &mut State, outcome: Option<Outcome>, inbox_through: Opt
     settle_calls(state);
     if outcome == Some(Outcome::Cancelled) {
         let step = state.turn.as_ref().map_or(0, |turn| turn.steps);
-        let place = Place { seq: state.head, turn: state.turn_count, step, said: None };
+        let place = Place::new(state.head, state.turn_count, step);
         // T11: also the part of an answer that failed before the user interrupted the wait for the next try.
         let unsent = state.turn.as_ref().and_then(|turn| turn.interrupted_answer.clone());
         if let Some(text) = unsent.filter(|text| !ends_with_answer(state, text)) {
@@ -256,12 +257,15 @@ fn fold_turn_end(state: &mut State, outcome: Option<Outcome>, inbox_through: Opt
 
 fn fold_input(state: &mut State, input: InputTaken) {
     state.inbox_through = input.inbox_through;
-    let InputTaken { id, text, images, mode, client, .. } = input;
-    if let (JoinMode::Interrupt, Some(turn)) = (mode, &mut state.turn) {
+    let InputTaken { id, text, images, mode, client, sender, .. } = input;
+    if mode == JoinMode::Interrupt
+        && state.may_interrupt(&sender)
+        && let Some(turn) = &mut state.turn
+    {
         turn.cancelled = true;
     }
     let (cancelled, taken) = (false, state.head);
-    state.pending_inputs.push(PendingInput { id, mode, text, images, cancelled, taken, client });
+    state.pending_inputs.push(PendingInput { id, mode, text, images, cancelled, taken, client, sender });
 }
 
 fn fold_order(state: &mut State, taken: &OrderTaken) {
@@ -347,12 +351,21 @@ fn fold_step(state: &mut State, started: &StepStarted) {
     {
         turn.text_before_cut.push_str("\n\n");
     }
+    // A person who joins a run makes it theirs.
+    if let Some(turn) = state.turn.as_mut().filter(|turn| turn.cause == Cause::Schedule)
+        && seen.iter().any(|input| input.sender.cause() == Cause::Turn)
+    {
+        turn.cause = Cause::Turn;
+    }
     for input in seen {
-        let said = Some(input.taken);
-        let place = Place { seq: state.head, turn: state.turn_count, step, said };
+        let entered = Place::new(state.head, state.turn_count, step);
         if let Some(client) = input.client {
-            fold_client(state, *client, Place { said: None, ..place });
+            fold_client(state, *client, entered);
         }
+        if let Some(text) = sender_note(&input.sender) {
+            push_item(state, entered, Arc::new(Item::Note { text }));
+        }
+        let place = Place { said: Some(input.taken), by_agent: !input.sender.is_persons_word(), ..entered };
         push_item(state, place, Arc::new(Item::Text { role: Role::User, text: input.text }));
         for image in input.images {
             push_item(state, place, Arc::new(Item::Image(image)));
@@ -413,7 +426,7 @@ fn fold_answer(state: &mut State, ended: &AttemptEnded) {
         turn.text_before_cut.clone_from(&turn.text);
         turn.length_cuts = turn.length_cuts.saturating_add(1);
     }
-    let place = Place { seq: state.head, turn: turn.number, step: turn.steps, said: None };
+    let place = Place::new(state.head, turn.number, turn.steps);
     state.answer_count = state.answer_count.saturating_add(u64::from(!attempt.blocks.is_empty()));
     for block in attempt.blocks {
         push_item(state, place, block);
@@ -422,50 +435,6 @@ fn fold_answer(state: &mut State, ended: &AttemptEnded) {
     compaction.answers_since_last += 1;
     (compaction.count_since_answer, compaction.failed_since_answer, compaction.cannot_fit) =
         (0, false, false);
-}
-
-/// Adds the usage and cost of a call, and calibrates the token estimates.
-fn fold_usage(state: &mut State, usage: Usage) {
-    // The usage of a summary does not tell the size of the context.
-    if usage.purpose.is_none() {
-        fold_count(state, &usage);
-    }
-    if let Some(turn) = &mut state.turn {
-        let used = usage.input.unwrap_or(0).saturating_add(usage.output.unwrap_or(0));
-        turn.tokens = turn.tokens.saturating_add(used);
-        turn.cost_nano = turn.cost_nano.saturating_add(usage.cost.map_or(0, nano));
-    }
-    if !usage.limits.is_empty() {
-        state.rate_limits = usage.limits;
-    }
-}
-
-fn fold_count(state: &mut State, usage: &Usage) {
-    let counting = state.token_counts.entry(state.model.clone().unwrap_or_default()).or_default();
-    let mut was_truncated = false;
-    if let (Some(estimated), Some(counted)) = (usage.estimated, usage.input) {
-        was_truncated = counting.calibration.is_truncated_by_server(estimated, counted);
-        if was_truncated {
-            counting.truncated_prompt = Some(TruncatedPrompt { tokens_read: counted, window: usage.window });
-        } else if counting.truncated_prompt.is_some_and(|cut| counted > cut.tokens_read) {
-            counting.truncated_prompt = None;
-        }
-        counting.calibration.learn(estimated, counted);
-    }
-    // The model accepted a larger prompt than the one that it had refused.
-    if counting.refused_at.is_some_and(|refused| usage.input.is_some_and(|counted| counted >= refused)) {
-        counting.refused_at = None;
-    }
-    let answered = state.turn.as_ref().is_some_and(|turn| turn.answered);
-    if was_truncated {
-        // The server counted a part of the context. How large the context is, only the estimate says.
-        state.provider_count = None;
-    } else if let Some(input) = usage.input {
-        let output = if answered { usage.output.unwrap_or(0) } else { 0 };
-        let model = state.model.clone().unwrap_or_default();
-        state.provider_count =
-            Some(ProviderCount { model, tokens: input.saturating_add(output), items: state.items.len() });
-    }
 }
 
 fn fold_result(state: &mut State, finished: ToolFinished) {
@@ -483,7 +452,7 @@ fn fold_result(state: &mut State, finished: ToolFinished) {
         state.full_outputs.insert(finished.call, whole);
     }
     if let Some(news) = finished.news {
-        state.tasks.record_knowledge(news);
+        state.tasks.record_news(finished.call, news);
     }
     if state.turn.as_mut().is_some_and(|turn| std::mem::take(&mut turn.erased_task)) {
         let erased = || "[erased]".to_owned();
@@ -495,6 +464,7 @@ fn fold_result(state: &mut State, finished: ToolFinished) {
             description: erased(),
             target,
             started_at,
+            session: None,
         });
     }
     let head = state.head;
@@ -534,7 +504,7 @@ fn fold_result(state: &mut State, finished: ToolFinished) {
 fn settle_calls(state: &mut State) {
     let Some(turn) = state.turn.as_mut().filter(|turn| !turn.results_in_context) else { return };
     turn.results_in_context = true;
-    let place = |seq| Place { seq, turn: turn.number, step: turn.steps, said: None };
+    let place = |seq| Place::new(seq, turn.number, turn.steps);
     let results = turn.calls.iter().filter_map(|call| Some((place(call.finished_seq), call.result.clone()?)));
     for (place, result) in results.collect::<Vec<_>>() {
         push_item(state, place, result);
@@ -569,7 +539,7 @@ fn push_announcement(state: &mut State, item: Item) {
         true => turn.steps.saturating_add(1),
         false => turn.steps.max(1),
     });
-    push_item(state, Place { seq: state.head, turn: state.turn_count, step, said: None }, Arc::new(item));
+    push_item(state, Place::new(state.head, state.turn_count, step), Arc::new(item));
 }
 
 fn is_by_model(item: &Item) -> bool {

@@ -17,7 +17,8 @@ pub(super) fn fold_refusal(state: &mut State, question: &Question) {
 /// Settles a question.
 pub(super) fn fold_answered(state: &mut State, answered: Answered) {
     let settled = state.questions.extract_if(.., |question| question.id == answered.id).next();
-    let Some(question) = settled else { return };
+    // The answer to a subagent's question changes that session.
+    let Some(question) = settled.filter(|question| question.child.is_none()) else { return };
     fold_grant(state, &question, &answered);
     if question.kind == QuestionKind::Budget {
         fold_budget_answer(state, question.reasons, &answered);

@@ -32,7 +32,7 @@ impl Model for Forgetful {
         let parts = match request.purpose {
             Purpose::Summary { .. } => called("write_summary", &poor_summary(&request)),
             Purpose::Step { answers_before } => self.step(&request, answers_before),
-            Purpose::Extract { .. } | Purpose::Consolidate { .. } => {
+            Purpose::Extract { .. } | Purpose::Consolidate { .. } | Purpose::Search => {
                 panic!("nothing starts what would ask for this")
             }
         };

@@ -8,17 +8,16 @@ use longhaul_agent::config::{ContextSettings, Summary as Summaries, Wake};
 use longhaul_agent::session::{
     Action, CompactionTrigger, ContextLimits, Policy, State, TurnLimits, decide, plan_compaction,
 };
-use longhaul_context::{WrittenSummary, normalise};
+use longhaul_context::normalise;
 use longhaul_protocol::{
-    At, AttemptEnded, AttemptId, AttemptStarted, BlobRef, Block, Body, CallId, CompactFailed, CompactStart,
-    Effect, EpochReason, EpochStarted, Hash, InputId, InputTaken, Item, JoinMode, Order, OrderId, OrderKind,
+    At, AttemptId, AttemptStarted, BlobRef, Block, Body, CallId, CompactFailed, CompactStart, Effect,
+    EpochReason, EpochStarted, Hash, Input, InputId, InputTaken, Item, JoinMode, Order, OrderId, OrderKind,
     OrderTaken, Record, Role, SessionCreated, SessionId, SessionRecord, StepStarted, StreamName, Stubbed,
-    Summary, TaskEnded, TaskId, TaskStarted, TaskStatus, ToolFinished, ToolStarted, TurnEnded, TurnStarted,
-    Usage,
+    TaskEnded, TaskId, TaskStarted, TaskStatus, ToolFinished, ToolStarted, TurnEnded, TurnStarted, Usage,
 };
 use longhaul_testkit::of_newest_epoch;
 
-use super::Happens;
+use super::{Happens, ended, written};
 
 /// What system prompt and tools take.
 const FIXED: u64 = 40;
@@ -84,8 +83,14 @@ impl World {
     pub(super) fn new(nature: Nature) -> Self {
         let id = SessionId::generate();
         let blob = BlobRef::to(&[0], "text/plain");
-        let created =
-            SessionCreated { id, key: "a".into(), work_dir: None, origin: None, version: "1".into() };
+        let created = SessionCreated {
+            id,
+            key: "a".into(),
+            work_dir: None,
+            origin: None,
+            version: "1".into(),
+            parent: None,
+        };
         let epoch = EpochStarted::new(1, EpochReason::Created, blob.clone(), blob);
         let mut world = Self {
             id,
@@ -191,7 +196,17 @@ impl World {
             let (exit_code, duration_ms, output, tail, message) = (None, 1, None, String::new(), None);
             let (task_id, status) = (task.id(), *status);
             let unasked = false;
-            let end = TaskEnded { task_id, status, exit_code, duration_ms, output, tail, message, unasked };
+            let end = TaskEnded {
+                task_id,
+                status,
+                exit_code,
+                duration_ms,
+                output,
+                tail,
+                message,
+                unasked,
+                session: None,
+            };
             Some(SessionRecord::TaskEnded(end))
         });
         self.append(over.collect());
@@ -225,7 +240,7 @@ impl World {
             system: hash,
             tools: hash,
             limits,
-            read_only_tools: reads,
+            parallel_tools: reads,
             is_out_of_time: false,
             forced_end: None,
             refusal: None,
@@ -510,6 +525,7 @@ impl World {
                     writes: vec![],
                     kept_in: None,
                     remote_task: None,
+                    child: None,
                 };
                 steps.push(Step::Append(vec![SessionRecord::ToolStarted(started)]));
             }
@@ -519,7 +535,7 @@ impl World {
             if name == "start" {
                 let (command, description) = ("make".to_owned(), "build".to_owned());
                 let (task_id, target, started_at) = (TaskId::from(*id), "local".to_owned(), None);
-                let task = TaskStarted { task_id, command, description, target, started_at };
+                let task = TaskStarted { task_id, command, description, target, started_at, session: None };
                 let result = ToolFinished::new(*id, &name, "background_started");
                 steps.push(Step::Append(vec![
                     SessionRecord::TaskStarted(task),
@@ -549,14 +565,10 @@ impl World {
                 let id = InputId::generate();
                 self.inputs.push(id);
                 let text = self.words(format!("input {id}"));
-                self.inbox.push(SessionRecord::InputTaken(InputTaken {
-                    id,
+                self.inbox.push(SessionRecord::InputTaken(InputTaken::of(
+                    Input::new(id, text, *mode),
                     inbox_through,
-                    text,
-                    images: vec![],
-                    mode: *mode,
-                    client: None,
-                }));
+                )));
             }
             Happens::Cancel => order(OrderKind::Cancel),
             Happens::Ask => order(OrderKind::Compact { focus: None }),
@@ -583,16 +595,4 @@ impl World {
             }
         }
     }
-}
-
-fn ended(attempt: AttemptId, kept: usize, error: Option<&str>) -> SessionRecord {
-    let (kept, stop) = (u32::try_from(kept).unwrap(), error.is_none().then(|| "stop".to_owned()));
-    let error = error.map(str::to_owned);
-    SessionRecord::AttemptEnded(AttemptEnded { attempt, kept, stop, error, goes_on: false, too_long: None })
-}
-
-fn written(size: usize) -> WrittenSummary {
-    let goal = "goal ".repeat(size / 5);
-    let summary = Summary { goal, next_action: "go on".to_owned(), ..Summary::default() };
-    WrittenSummary { summary, withdrawn: vec![] }
 }

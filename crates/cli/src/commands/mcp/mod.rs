@@ -1,11 +1,15 @@
-//! `longhaul mcp`: the MCP servers whose tools the agent may use.
+//! `longhaul mcp`: the MCP servers whose tools the agent may use; and Longhaul as such a server.
 
 mod config_file;
 mod import;
+mod login;
+mod serve;
 
 use longhaul_agent::Config;
 use longhaul_agent::config::ProjectServersFile;
-use longhaul_agent::mcp::{ServerSettings, ServerState, ServerStatus, TransportKind, check_server_name};
+use longhaul_agent::mcp::{
+    LoginState, ServerSettings, ServerState, ServerStatus, TransportKind, check_server_name,
+};
 use longhaul_protocol::PrintablePath;
 use serde::Serialize;
 
@@ -24,7 +28,10 @@ pub(crate) async fn run(
         Some(McpCommand::Add(options)) => add(globals, options),
         Some(McpCommand::Remove { name }) => remove(globals, &name),
         Some(McpCommand::Check { name, json }) => check(globals, name.as_deref(), json).await,
+        Some(McpCommand::Login { name, paste }) => login::log_in(globals, &name, paste).await,
+        Some(McpCommand::Logout { name }) => login::log_out(globals, &name),
         Some(McpCommand::Import { json }) => import::run(json),
+        Some(McpCommand::Serve) => serve::run(globals).await,
     }
 }
 
@@ -42,10 +49,13 @@ struct ServerRow {
     source: String,
     /// Whether a session in this folder uses it.
     used: bool,
+    /// Whether you are logged in there, if it asks for that.
+    login: LoginState,
 }
 
 fn list(globals: &GlobalArgs, as_json: bool) -> anyhow::Result<u8> {
     let config = config::load(globals)?;
+    let servers = longhaul_agent::configured_servers(&config)?;
     let mut rows: Vec<ServerRow> = config
         .settings
         .mcp
@@ -64,6 +74,9 @@ fn list(globals: &GlobalArgs, as_json: bool) -> anyhow::Result<u8> {
             .map(|(name, settings)| row(name, settings, source.clone(), is_trusted && !own(name)));
         rows.extend(of_project);
     }
+    for row in rows.iter_mut().filter(|row| row.used) {
+        row.login = servers.login_state(&row.name).unwrap_or(LoginState::NotNeeded);
+    }
     if as_json {
         json(&rows)?;
         return Ok(exit::DONE);
@@ -72,11 +85,16 @@ fn list(globals: &GlobalArgs, as_json: bool) -> anyhow::Result<u8> {
         line("No MCP servers. Add one with `longhaul mcp add NAME -- COMMAND`.")?;
     }
     for row in rows {
-        let state = match (row.enabled, row.used) {
-            (false, _) => "  # not enabled",
-            (true, true) => "",
-            (true, false) => {
+        let state = match (row.enabled, row.used, row.login) {
+            (false, ..) => "  # not enabled".to_owned(),
+            (true, true, LoginState::NotNeeded) => String::new(),
+            (true, true, LoginState::LoggedIn) => "  # logged in".to_owned(),
+            (true, true, LoginState::Needed) => {
+                format!("  # needs a login: `longhaul mcp login {}`", row.name)
+            }
+            (true, false, _) => {
                 "  # not used: not trusted yet (`longhaul trust`), or you have a server of this name"
+                    .to_owned()
             }
         };
         line(format!("{}  {}{state}", row.name, row.target))?;
@@ -98,6 +116,7 @@ fn row(name: &str, settings: &ServerSettings, source: String, is_usable: bool) -
         shared: settings.shared,
         source,
         used: is_usable && settings.enabled,
+        login: LoginState::NotNeeded,
     }
 }
 
@@ -149,33 +168,37 @@ async fn check(globals: &GlobalArgs, name: Option<&str>, as_json: bool) -> anyho
     } else if statuses.is_empty() {
         line("No MCP servers. Add one with `longhaul mcp add NAME -- COMMAND`.")?;
     } else {
-        statuses.iter().try_for_each(show)?;
+        statuses.iter().flat_map(status_lines).try_for_each(line)?;
     }
     Ok(if is_fine { exit::DONE } else { exit::FAILED })
 }
 
 fn unknown_server(config: &Config, name: &str) -> anyhow::Error {
-    let names: Vec<&str> = config.settings.mcp.servers.keys().map(String::as_str).collect();
+    let all = || config.settings.mcp.servers.iter().chain(&config.project_servers);
+    if all().any(|(known, settings)| known == name && !settings.enabled) {
+        return bad_usage(format!(
+            "the MCP server {name} is not enabled; set `enabled = true` in its section"
+        ));
+    }
+    let names: Vec<&str> =
+        all().filter(|(_, settings)| settings.enabled).map(|(name, _)| name.as_str()).collect();
     let known = if names.is_empty() {
         "there is none".to_owned()
     } else {
         format!("there are: {}", names.join(", "))
     };
-    bad_usage(format!("no MCP server {name:?} that is enabled; {known}"))
+    bad_usage(format!("no MCP server {name:?}; {known}"))
 }
 
-fn show(status: &ServerStatus) -> anyhow::Result<()> {
+/// A server's state, its tools, and what the user should know.
+pub(crate) fn status_lines(status: &ServerStatus) -> Vec<String> {
     let about = match (&status.reason, &status.protocol) {
         (Some(reason), _) => reason.clone(),
         (None, Some(protocol)) => format!("{} tools, protocol {protocol}", status.tools.len()),
         (None, None) => format!("{} tools", status.tools.len()),
     };
-    line(format!("{}: {}, {about}", status.name, status.state.word()))?;
-    for tool in &status.tools {
-        line(format!("  {tool}"))?;
-    }
-    for warning in &status.warnings {
-        line(format!("  warning: {warning}"))?;
-    }
-    Ok(())
+    let mut lines = vec![format!("{}: {}, {about}", status.name, status.state.word())];
+    lines.extend(status.tools.iter().map(|tool| format!("  {tool}")));
+    lines.extend(status.warnings.iter().map(|warning| format!("  warning: {warning}")));
+    lines
 }

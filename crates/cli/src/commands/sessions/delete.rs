@@ -2,6 +2,7 @@
 
 use longhaul_agent::keeper::{Launcher, Tasks};
 use longhaul_agent::session::load;
+use longhaul_agent::subagent_sessions;
 use longhaul_agent::tasks::left_behind;
 use longhaul_journal::{Journal, SessionEntry, all_sessions, delete_session, record_at, trash_session};
 use longhaul_protocol::{SessionId, SessionRecord, StreamName};
@@ -11,6 +12,7 @@ use super::print_session;
 use crate::args::GlobalArgs;
 use crate::commands::save::session_size;
 use crate::output::{format_count, note, print, sanitize, truncate};
+use crate::questions::{confirm, has_terminal};
 use crate::session_lookup::{find_session, find_session_exactly, open_journal_with};
 use crate::{bad_usage, exit, suggested_command};
 
@@ -18,15 +20,24 @@ pub(crate) async fn run(globals: &GlobalArgs, name: &str, now: bool, as_json: bo
     let journal = open_journal_with(globals, name).await?;
     if !now {
         let entry = find_session(&journal, name).await?;
+        let subagents = subagents_of(&journal, entry.id).await?;
+        if !may_delete(&entry.key, &subagents)? {
+            return Ok(exit::FAILED);
+        }
         if let Some(running) = describe_running_tasks(globals, &journal, &entry).await? {
             note(format!("{running}; they keep running, see `longhaul tasks`"));
+        }
+        // Their parent last: one that a process works on keeps all of them.
+        for subagent in subagents.iter().filter(|subagent| !subagent.trashed) {
+            trash_session(&journal, &subagent.key).await?;
         }
         let trashed = trash_session(&journal, &entry.key).await;
         journal.close().await;
         let restore = suggested_command::command(globals, &["sessions", "restore", &entry.key]);
         let text = format!(
-            "Moved {} to the trash for two weeks. To restore it: {}",
+            "Moved {}{} to the trash for two weeks. To restore it: {}",
             truncate(&entry.key, 200),
+            with_subagents(&subagents),
             sanitize(&restore)
         );
         return print_session(trashed?, as_json, text);
@@ -36,23 +47,58 @@ pub(crate) async fn run(globals: &GlobalArgs, name: &str, now: bool, as_json: bo
         let kill = suggested_command::command(globals, &["tasks", "kill", "-s", &entry.key, "TASK"]);
         return Err(bad_usage(format!("{running}; kill them first: {kill}")));
     }
+    let subagents = subagents_of(&journal, entry.id).await?;
+    if !may_delete(&entry.key, &subagents)? {
+        return Ok(exit::FAILED);
+    }
     let forks = forks_of(&journal, entry.id).await?;
     let bytes = session_size(&journal, entry.id).await?.bytes;
     let deleted = delete_session(&journal, &entry.key).await;
+    if deleted.is_ok() {
+        for subagent in &subagents {
+            delete_session(&journal, &subagent.key).await?;
+            kill_leftovers(globals, subagent.id)?;
+        }
+        journal.remove(&StreamName::tree(entry.id), None).await?;
+    }
     journal.close().await;
     let deleted = deleted?;
     kill_leftovers(globals, deleted.id)?;
     let (key, id, records) = (deleted.key, deleted.id, deleted.records);
     let (size, bytes_text) = (format_count(records, "entry"), format_count(bytes, "byte"));
-    let mut lines = vec![format!("Deleted {}: {size}, {bytes_text}", truncate(&key, 200))];
+    let mut lines =
+        vec![format!("Deleted {}{}: {size}, {bytes_text}", truncate(&key, 200), with_subagents(&subagents))];
     if !forks.is_empty() {
         lines.push(format!("Its forks are not affected: {}", truncate(&forks.join(", "), 400)));
     }
     lines.push("Earlier backups and exports still contain it.".to_owned());
-    let form =
-        json!({"key": key, "id": id, "records": records, "bytes": bytes, "deleted": true, "forks": forks});
+    let form = json!({"key": key, "id": id, "records": records, "bytes": bytes, "deleted": true, "forks": forks,
+        "subagents": subagents.len()});
     print(as_json, || form, || lines)?;
     Ok(exit::DONE)
+}
+
+/// The sessions of the subagents below a session, the deepest first, so that none is left without its parent.
+async fn subagents_of(journal: &dyn Journal, session: SessionId) -> anyhow::Result<Vec<SessionEntry>> {
+    let mut subagents = subagent_sessions(journal, session).await?;
+    subagents.reverse();
+    Ok(subagents)
+}
+
+/// Asks at a terminal before the subagents of a session go with it.
+fn may_delete(key: &str, subagents: &[SessionEntry]) -> anyhow::Result<bool> {
+    if subagents.is_empty() || !has_terminal() {
+        return Ok(true);
+    }
+    let count = format_count(subagents.len() as u64, "subagent");
+    Ok(confirm(&format!("{} has {count}. Delete them with it?", truncate(key, 200)))?)
+}
+
+fn with_subagents(subagents: &[SessionEntry]) -> String {
+    match subagents.len() {
+        0 => String::new(),
+        count => format!(" with {}", format_count(count as u64, "subagent")),
+    }
 }
 
 /// Kills the processes that commands of the session left running.
@@ -76,8 +122,14 @@ async fn describe_running_tasks(
     // A task that is running by the records may have ended while no runtime was there to record it.
     let tasks = Tasks::existing(&globals.home_dir()?.join("tasks"), Launcher::this_program()?)?;
     let is_kept = |id| tasks.as_ref().is_some_and(|tasks| tasks.is_kept(id).unwrap_or(true));
-    let state = load(journal, &entry.key, entry.id).await;
-    let running = state.map_or(0, |state| state.tasks.running().filter(|task| is_kept(task.id())).count());
+    let state = load(journal, &entry.key, entry.id).await.unwrap_or_default();
+    let mut running = 0;
+    for task in state.tasks.running() {
+        running += usize::from(match task.started.session {
+            Some(child) => journal.live_holder(&StreamName::session(child)).await?.is_some(),
+            None => is_kept(task.id()),
+        });
+    }
     let has =
         |number: u64| format!("{} has {} running", truncate(&entry.key, 200), format_count(number, "task"));
     Ok(Some(running as u64).filter(|number| *number > 0).map(has))

@@ -1,11 +1,12 @@
 //! `longhaul sessions export`: one session as a file of JSON lines.
 
 use std::io::Write;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use longhaul_agent::session::load;
+use longhaul_agent::subagent_sessions;
 use longhaul_journal::{ExportReport, Journal, SessionEntry, export_session};
-use longhaul_protocol::PrintablePath;
+use longhaul_protocol::{PrintablePath, SessionId};
 
 use crate::args::GlobalArgs;
 use crate::exit;
@@ -47,6 +48,43 @@ pub(crate) async fn run(
         (None, _) => note(format!("exported {}", describe_export(&exported))),
     }
     Ok(exit::DONE)
+}
+
+/// Exports a session and its subagents: the session to the file, each subagent to a file beside it.
+pub(crate) async fn run_tree(
+    globals: &GlobalArgs,
+    key: &str,
+    file: &Path,
+    as_json: bool,
+) -> anyhow::Result<u8> {
+    let (journal, SessionEntry { key, id, .. }) = &open_session(globals, key).await?;
+    let state = load(journal, key, *id).await.ok();
+    let work_dir = state.and_then(|state| state.created?.work_dir);
+    let home = globals.home_dir()?;
+    let mut exported = Vec::new();
+    let mut paths = vec![(key.clone(), file.to_owned())];
+    let subagents = subagent_sessions(journal, *id).await?;
+    paths.extend(subagents.into_iter().map(|entry| (entry.key, beside(file, entry.id))));
+    for (key, path) in paths {
+        let report = export_to(journal, &key, &destination(&home, work_dir.as_deref(), &path)?).await?;
+        exported.push((report, path));
+    }
+    journal.close().await;
+    if as_json {
+        json(&exported.iter().map(|(report, _)| report).collect::<Vec<_>>())?;
+        return Ok(exit::DONE);
+    }
+    for (report, path) in &exported {
+        line(format!("Exported {} to {}", describe_export(report), path.printable()))?;
+    }
+    Ok(exit::DONE)
+}
+
+/// The file of a subagent: `work.jsonl` becomes `work.agent-01J….jsonl`.
+fn beside(file: &Path, subagent: SessionId) -> PathBuf {
+    let stem = file.file_stem().unwrap_or_default().to_string_lossy();
+    let extension = file.extension().map(|extension| format!(".{}", extension.to_string_lossy()));
+    file.with_file_name(format!("{stem}.agent-{subagent}{}", extension.unwrap_or_default()))
 }
 
 /// Writes an export to a file that the user named.

@@ -68,7 +68,10 @@ pub(crate) async fn run(
         SessionsCommand::Restore { key, json } => {
             restore::run(globals, &named_session(globals, key)?, json).await
         }
-        SessionsCommand::Export { key, file, json } => {
+        SessionsCommand::Export { key, file: Some(file), tree: true, json } => {
+            export::run_tree(globals, &key, &file, json).await
+        }
+        SessionsCommand::Export { key, file, json, .. } => {
             export::run(globals, &key, file.as_deref(), json).await
         }
         SessionsCommand::Import(options) => import::run(globals, options).await,

@@ -1,5 +1,6 @@
-//! `longhaul sessions restore`: brings a session back from the trash.
+//! `longhaul sessions restore`: brings a session back from the trash, with its subagents.
 
+use longhaul_agent::subagent_sessions;
 use longhaul_journal::{Journal, restore_session};
 
 use super::print_session;
@@ -10,6 +11,9 @@ use crate::session_lookup::open_session;
 pub(crate) async fn run(globals: &GlobalArgs, name: &str, as_json: bool) -> anyhow::Result<u8> {
     let (journal, entry) = open_session(globals, name).await?;
     let restored = restore_session(&journal, &entry.key).await;
+    for subagent in subagent_sessions(&journal, entry.id).await? {
+        restore_session(&journal, &subagent.key).await?;
+    }
     journal.close().await;
     let key = truncate(&entry.key, 200);
     let text = match entry.trashed {

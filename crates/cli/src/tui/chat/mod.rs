@@ -8,6 +8,7 @@
 //! | `status_feed`, `output_feed` | feed the screen: the session and its tasks; the output of commands |
 //! | `session_start` | opening a session: its open turn, and whether it should go on |
 //! | `attachments` | the files that a line names with `@`, and images by their path |
+//! | `server_content` | what a line takes from MCP servers, and the menu of what they have |
 //! | `questions` | open questions and their answers |
 //! | `user_command`, `escape_filter` | `!command`: commands of the user's, and their output without escape sequences |
 //! | `go_back` | back to an earlier message, in a fork |
@@ -24,6 +25,7 @@ mod output_feed;
 mod past_turns;
 mod questions;
 mod sent_messages;
+mod server_content;
 mod session_start;
 pub(crate) mod slash;
 mod status_feed;
@@ -32,7 +34,6 @@ mod user_command;
 
 use std::collections::VecDeque;
 use std::io::IsTerminal;
-use std::path::PathBuf;
 use std::time::Duration;
 
 pub(crate) use crate::tui::terminal::Terminal;
@@ -40,9 +41,7 @@ use background::{BackgroundWork, CancelTrigger};
 use line_source::LineSource;
 pub(crate) use line_source::{LineEvent, TerminalLines};
 use longhaul_agent::tasks::TaskRegistry;
-use longhaul_agent::{
-    Config, EventSources, Request, RetryMode, Runtime, Session, SessionEvents, UserMessage, Watched,
-};
+use longhaul_agent::{Config, EventSources, Request, RetryMode, Runtime, Session, SessionEvents, Watched};
 use longhaul_protocol::{EventKind, PermissionMode};
 use longhaul_transcript::Verbosity;
 pub(crate) use past_turns::PastTurns;
@@ -64,7 +63,7 @@ use crate::session_lookup::{key_or_new, refuse_trashed};
 use crate::signals::{ExitSignals, SIGINT};
 use crate::tui::chat::slash::{COMMANDS, CommandContext, SlashAction, SlashInput, TurnPhase};
 use crate::tui::{
-    Activity, CompletionSources, History, InputField, Notifier, ScreenUpdate, Transcript, View,
+    Activity, CompletionSources, History, InputField, Notifier, ScreenUpdate, ServerMenu, Transcript, View,
     marks_from_environment,
 };
 use crate::{config, exit, panics, suggested_command};
@@ -91,6 +90,7 @@ struct Chat<'a> {
     mark: ChatMark,
     status_feed: Option<StatusFeed>,
     skills: SkillCommands,
+    server_menu: ServerMenu,
     questions: OpenQuestions,
     /// What the user sent during the turn.
     sent: SentMessages,
@@ -154,12 +154,14 @@ pub(crate) async fn run(globals: &GlobalArgs, options: &ChatOptions) -> anyhow::
     let config = with_canonical_home(globals, config)?;
     panics::register_runtime(&runtime, suggested_command::resume(globals, &key));
     let skills = SkillCommands::search_in_background(&config);
+    let server_menu = ServerMenu::default();
     let notifier = Notifier::new(config.settings.terminal.notify);
     let lines = LineSource::new(options, notifier, |size| {
         let history = History::load(&home.join("history"), runtime.redactor().clone());
         let sources = CompletionSources {
             commands: &COMMANDS,
             skills: skills.clone(),
+            servers: server_menu.clone(),
             work_dir: config.work_dir.clone(),
         };
         let transcript = Transcript::new(size.0, Verbosity::from_count(globals.verbose))
@@ -181,6 +183,7 @@ pub(crate) async fn run(globals: &GlobalArgs, options: &ChatOptions) -> anyhow::
         events: session.events(event_sources(&lines)),
         registry,
         skills,
+        server_menu,
         questions: OpenQuestions::default(),
         sent: SentMessages::default(),
         deferred: VecDeque::new(),
@@ -223,6 +226,7 @@ impl Chat<'_> {
             return Ok(Ok(line));
         }
         self.printer.tell(ScreenUpdate::Activity(Activity::Idle));
+        self.refresh_server_menu();
         let line = loop {
             if let Some(number) = self.suspended.take() {
                 break Err(ChatStep::Suspend(number));
@@ -328,7 +332,10 @@ impl Chat<'_> {
                     },
                 }
             }
-            SlashInput::StartSkill(text) => self.run_turn(Request::Send(text.into())).await,
+            SlashInput::Start(text) => match self.message_of(text).await? {
+                Some(message) => self.run_turn(Request::Send(message)).await,
+                None => Ok(ChatStep::Line),
+            },
             SlashInput::Mistake(words) | SlashInput::Unknown { mistake: words, .. } => {
                 self.printer.note(words);
                 Ok(ChatStep::Line)
@@ -372,25 +379,6 @@ impl Chat<'_> {
                 }
             },
         }
-    }
-
-    /// The message of a line, with the files that it names if a person typed it. `None` if one of them can't be sent along, which is noted.
-    async fn message_of(&mut self, text: String) -> anyhow::Result<Option<UserMessage>> {
-        if !self.lines.is_interactive() || !attachments::may_name_files(&text) {
-            return Ok(Some(text.into()));
-        }
-        let created = self.session.state().await?.created;
-        let work_dir = created.and_then(|created| created.work_dir).map(PathBuf::from);
-        let scope = self.config.tool_scope(work_dir.as_deref().unwrap_or(&self.config.work_dir));
-        let message = tokio::task::spawn_blocking(move || attachments::message_of_line(text, &scope)).await?;
-        Ok(match message {
-            Ok(message) => Some(message),
-            Err(why) => {
-                self.printer.tell(ScreenUpdate::Unsent);
-                self.printer.note(format!("{why}; nothing was sent, and ↑ brings the line back"));
-                None
-            }
-        })
     }
 
     fn command_context(&mut self) -> CommandContext<'_> {

@@ -1,7 +1,7 @@
 use longhaul_journal::{Append, Home, SqliteJournal};
 use longhaul_protocol::{
-    AttemptEnded, AttemptId, AttemptStarted, Block as ItemRecord, InputId, InputTaken, Item, JoinMode, Note,
-    Outcome, Role, SessionRecord, TurnEnded, TurnStarted,
+    AttemptEnded, AttemptId, AttemptStarted, Block as ItemRecord, Input, InputId, InputTaken, Item, JoinMode,
+    Note, Outcome, Role, SessionRecord, TurnEnded, TurnStarted,
 };
 
 use super::*;
@@ -11,14 +11,7 @@ fn turn(number: u64, answer: &str) -> Vec<SessionRecord> {
     let item = Item::Text { role: Role::Assistant, text: answer.to_owned() };
     let ended = AttemptEnded { attempt, kept: 1, stop: None, error: None, goes_on: false, too_long: None };
     vec![
-        SessionRecord::InputTaken(InputTaken {
-            id,
-            inbox_through: number,
-            text,
-            images: vec![],
-            mode: JoinMode::Join,
-            client: None,
-        }),
+        SessionRecord::InputTaken(InputTaken::of(Input::new(id, text, JoinMode::Join), number)),
         SessionRecord::TurnStarted(TurnStarted { turn: number }),
         SessionRecord::AttemptStarted(AttemptStarted { attempt, model: "a/b".into() }),
         SessionRecord::Block(ItemRecord { attempt, index: 0, item }),

@@ -191,7 +191,7 @@ impl TaskFeed {
                 watched = watcher.next() => match watched {
                     Some(Watched::Event(event)) => {
                         let is_about_tasks =
-                            matches!(event.kind, EventKind::TaskStarted { .. } | EventKind::TaskEnded { .. });
+                            event.kind.started_task().is_some() || event.kind.ended_task().is_some();
                         some_run |= is_about_tasks;
                         if matches!(event.kind, EventKind::ExtractDone { .. } | EventKind::MemoryChanged { .. }) {
                             self.show_memory_calls().await;

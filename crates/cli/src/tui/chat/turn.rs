@@ -321,7 +321,7 @@ impl Chat<'_> {
                 self.printer.note(words);
             }
             SlashInput::Say(text) if self.try_answer(&text).await => {}
-            SlashInput::Say(text) | SlashInput::StartSkill(text) => {
+            SlashInput::Say(text) | SlashInput::Start(text) => {
                 let Some(message) = self.message_of(text).await? else { return Ok(()) };
                 match self.session.put_message(&message, JoinMode::Join, None).await {
                     Ok(accepted) => {

@@ -1,9 +1,10 @@
-//! Completion of slash commands and skills, and of files after `@`.
+//! Completion of slash commands, skills and prompts of MCP servers, and of files and resources after `@`.
 //!
 //! After `@`, a folder that is typed with its slash lists its entries. Anything else matches fuzzily all paths of the work folder.
 
 use std::path::PathBuf;
 
+use longhaul_agent::mcp::PromptEntry;
 use ratatui::text::Line;
 
 use super::chips::is_mark;
@@ -12,6 +13,7 @@ use super::files;
 use super::files::{FileEntry, FileKind};
 use super::fuzzy::score;
 use super::graphemes::list as render_list;
+use super::server_menu::ServerMenu;
 use crate::tui::chat::slash::SlashCommand;
 use crate::tui::chat::slash::skills::SkillCommands;
 
@@ -23,6 +25,7 @@ const MAX_COMPLETED_BYTES: usize = 1024;
 pub(crate) struct CompletionSources {
     pub(crate) commands: &'static [SlashCommand],
     pub(crate) skills: SkillCommands,
+    pub(crate) servers: ServerMenu,
     /// Paths are relative to this folder.
     pub(crate) work_dir: PathBuf,
 }
@@ -120,8 +123,8 @@ pub(super) struct Completer {
     sources: CompletionSources,
     cached: Option<(String, Vec<FileEntry>)>,
     index: FileIndex,
-    /// The index of the last list of files.
-    searched: Option<u64>,
+    /// The index, and the lists of servers, of the last list of files.
+    searched: Option<(u64, u64)>,
 }
 
 impl Completer {
@@ -132,12 +135,14 @@ impl Completer {
 
     /// Whether the list of files may still change without a key.
     pub(super) fn awaits_files(&self) -> bool {
-        self.searched.is_some() && (self.index.is_walking() || self.has_new_files())
+        self.searched.is_some()
+            && (self.index.is_walking() || self.has_new_files() || self.sources.servers.list().is_loading)
     }
 
     /// Whether the index has changed since the last list of files.
     pub(super) fn has_new_files(&self) -> bool {
-        self.searched.is_some_and(|searched| searched != self.index.generation())
+        let now = || (self.index.generation(), self.sources.servers.list().generation);
+        self.searched.is_some_and(|searched| searched != now())
     }
 
     /// Forgets the entries when the list is closed.
@@ -149,7 +154,11 @@ impl Completer {
     pub(super) fn find(&mut self, text: &str, cursor: usize) -> Option<Completion> {
         let (from, candidates) = match (command_part(text, cursor), path_part(text, cursor)) {
             (Some(part), _) => (0, self.commands(part)),
-            (None, Some(path)) => (path.from, self.files(&path)),
+            (None, Some(path)) => {
+                let mut candidates = self.files(&path);
+                candidates.extend(self.resources(&path));
+                (path.from, candidates)
+            }
             (None, None) => {
                 self.forget();
                 return None;
@@ -185,7 +194,41 @@ impl Completer {
             after: After::Close,
             enter: EnterAction::Complete,
         });
-        commands.clone().filter_map(row).chain(skills).collect()
+        commands.clone().filter_map(row).chain(skills).chain(self.prompts(part)).collect()
+    }
+
+    /// The prompts of MCP servers whose names begin as typed.
+    fn prompts(&self, part: &str) -> impl Iterator<Item = Candidate> {
+        let candidate = |prompt: PromptEntry| {
+            let (name, usage) = (format!("/{}:{}", prompt.server, prompt.name), prompt.usage());
+            let enter = if usage.is_empty() { EnterAction::Run } else { EnterAction::Complete };
+            let label = format!("{name} {usage}").trim_end().to_owned();
+            let text = if usage.is_empty() { name } else { format!("{name} ") };
+            Candidate { label, detail: prompt.description, text, after: After::Close, enter }
+        };
+        let candidates = self.sources.servers.list().prompts.into_iter().map(candidate);
+        candidates.filter(move |candidate| candidate.text.starts_with(part))
+    }
+
+    /// The resources of MCP servers that match, the best first.
+    fn resources(&self, path: &PathPart) -> Vec<Candidate> {
+        let pattern = path.text.to_ascii_lowercase();
+        let entries =
+            self.sources.servers.list().resources.into_iter().filter(|_| path.quotes == Quotes::None);
+        let mut found: Vec<(i32, Candidate)> = entries
+            .filter_map(|entry| {
+                let label = format!("{}:{}", entry.server, entry.uri);
+                let score = score(&label, &pattern)?;
+                let text = format!("@{label} ");
+                let (after, enter) = (After::Close, EnterAction::Complete);
+                Some((score, Candidate { label, detail: entry.title, text, after, enter }))
+            })
+            .collect();
+        found.sort_by(|(score, one), (other_score, other)| {
+            (other_score, one.label.len(), &one.label).cmp(&(score, other.label.len(), &other.label))
+        });
+        found.truncate(MAX_MATCHES);
+        found.into_iter().map(|(_, candidate)| candidate).collect()
     }
 
     fn files(&mut self, path: &PathPart) -> Vec<Candidate> {
@@ -193,7 +236,7 @@ impl Completer {
             self.index.refresh();
         }
         // Before the search: what comes meanwhile is searched again.
-        self.searched = Some(self.index.generation());
+        self.searched = Some((self.index.generation(), self.sources.servers.list().generation));
         let pattern = path.text.to_ascii_lowercase();
         let listed = self.folder_entries(path.text);
         if path.text.is_empty() || path.text.ends_with('/') {

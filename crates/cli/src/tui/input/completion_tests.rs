@@ -1,6 +1,8 @@
 use std::fs;
 use std::path::Path;
 
+use longhaul_agent::mcp::{ContentList, PromptParameter, ResourceEntry};
+
 use super::*;
 use crate::tui::chat::slash::COMMANDS;
 
@@ -10,6 +12,7 @@ fn completer(work_dir: &Path) -> Completer {
     Completer::new(CompletionSources {
         commands: &ROWS_OF_COMMANDS,
         skills: SkillCommands::default(),
+        servers: ServerMenu::default(),
         work_dir: work_dir.to_owned(),
     })
 }
@@ -109,4 +112,39 @@ fn a_huge_folder_is_looked_at_in_part() {
 
     assert_eq!(offered(&mut completer, "@").len(), files::MAX_DIR_ENTRIES);
     assert_eq!(offered(&mut completer, "@file").len(), MAX_MATCHES);
+}
+
+/// E1
+#[test]
+fn resources_and_prompts_of_servers_are_offered_behind_files_and_commands() {
+    let folder = tempfile::tempdir().unwrap();
+    fs::write(folder.path().join("notes.txt"), "").unwrap();
+    let resource = |uri: &str| ResourceEntry {
+        server: "docs".to_owned(),
+        uri: uri.to_owned(),
+        title: "A note\nwith \u{1b}[31m more".to_owned(),
+    };
+    let parameter = PromptParameter { name: "topic".to_owned(), is_required: true };
+    let prompt = |name: &str, parameters: Vec<PromptParameter>| PromptEntry {
+        server: "docs".to_owned(),
+        name: name.to_owned(),
+        description: "Writes it".to_owned(),
+        parameters,
+    };
+    let content = ContentList {
+        resources: vec![resource("note://today"), resource("bad name"), resource("esc\u{1b}[31m")],
+        prompts: vec![prompt("draft", vec![parameter]), prompt("plain", vec![])],
+        ..ContentList::default()
+    };
+    let mut completer = Completer::new(CompletionSources {
+        servers: ServerMenu::of(content),
+        commands: &ROWS_OF_COMMANDS,
+        skills: SkillCommands::default(),
+        work_dir: folder.path().to_owned(),
+    });
+
+    assert_eq!(offered(&mut completer, "see @docs:no"), ["@docs:note://today "]);
+    assert_eq!(offered(&mut completer, "@note"), ["@notes.txt ", "@docs:note://today "]);
+    assert_eq!(offered(&mut completer, "/docs:"), ["/docs:draft ", "/docs:plain"]);
+    assert_eq!(completer.resources(&path_part("@docs", 5).unwrap())[0].detail, "A note");
 }

@@ -15,6 +15,7 @@ fn typing() -> InputField {
     let sources = CompletionSources {
         commands: &ROWS_OF_COMMANDS,
         skills: SkillCommands::default(),
+        servers: ServerMenu::default(),
         work_dir: PathBuf::from(env!("CARGO_MANIFEST_DIR")),
     };
     InputField::new(History::none(), sources)

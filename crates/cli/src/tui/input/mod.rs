@@ -20,6 +20,7 @@ mod history;
 mod history_search;
 mod keys;
 mod layout;
+mod server_menu;
 mod text;
 
 use std::cell::Cell;
@@ -36,6 +37,7 @@ pub(crate) use self::history::History;
 use self::history_search::HistorySearch;
 use self::keys::{KeyAction, Kill, Motion, key_action};
 use self::layout::{InputFrame, Layout};
+pub(crate) use self::server_menu::ServerMenu;
 use self::text::{InputFull, InputText, KillSide, MAX_INPUT_BYTES, WordRule};
 
 /// The message when the input is full.

@@ -6,6 +6,7 @@
 
 use longhaul_protocol::Seq;
 
+use super::varint::{fold_sign, push_number, take_number, unfold_sign};
 use crate::scoring::RecordFlags;
 
 /// The records of a block.
@@ -90,36 +91,6 @@ pub(super) fn decode_chunk(weights: &[u8], places: &[u8]) -> Vec<IndexedRecord> 
         Some(IndexedRecord { seq, flags, length, request_distance, day, named })
     };
     decode_weights(weights).map_while(&mut next).collect()
-}
-
-fn push_number(bytes: &mut Vec<u8>, mut number: u64) {
-    while number >= 0x80 {
-        bytes.push(number.to_le_bytes()[0] | 0x80);
-        number >>= 7;
-    }
-    bytes.push(number.to_le_bytes()[0]);
-}
-
-fn take_number(bytes: &mut &[u8]) -> Option<u64> {
-    let mut number = 0;
-    for shift in (0..64).step_by(7) {
-        let (byte, rest) = bytes.split_first()?;
-        *bytes = rest;
-        number |= u64::from(byte & 0x7f) << shift;
-        if byte & 0x80 == 0 {
-            return Some(number);
-        }
-    }
-    None
-}
-
-/// Maps small numbers of either sign to small ones: 0, -1, 1, -2 to 0, 1, 2, 3.
-fn fold_sign(number: i64) -> u64 {
-    (number << 1 ^ number >> 63).cast_unsigned()
-}
-
-fn unfold_sign(number: u64) -> i64 {
-    (number >> 1).cast_signed() ^ -(number & 1).cast_signed()
 }
 
 #[cfg(test)]

@@ -5,15 +5,15 @@ use std::collections::HashMap;
 use longhaul_protocol::{Hash, StreamName};
 use rusqlite::{Connection, OptionalExtension, Row, Transaction, params};
 
-use super::chunk::{CHUNK_RECORDS, IndexedRecord, decode_chunk, encode_places, encode_weights};
+use super::chunk_store::{chunks_of, delete_chunks};
+use super::postings::RemovedSlots;
 use crate::Head;
 use crate::sqlite::rows::{self, StreamNumber};
 
 /// How far a stream is indexed.
 #[derive(Debug, Clone)]
 pub(super) struct IndexCursor {
-    /// The stream's number in the index. The rows of its postings are `number << 36 | ordinal`, where the ordinal is the
-    /// place among the stream's indexed records, from 0.
+    /// The stream's number in the index.
     pub(super) id: StreamNumber,
     /// The last record that was looked at.
     pub(super) at: Head,
@@ -54,10 +54,9 @@ fn read(row: &Row<'_>) -> rusqlite::Result<IndexCursor> {
     })
 }
 
-/// Creates a cursor at the beginning of a stream, under a number that was never used: entries under an old number belong
-/// to a stream that no longer exists.
+/// Creates a cursor at the beginning of a stream, and takes out what the index has of it.
 pub(super) fn restart_cursor(change: &Transaction<'_>, stream: &StreamName) -> rusqlite::Result<IndexCursor> {
-    drop_cursor(change, stream)?;
+    drop_stream(change, stream)?;
     change.execute(
         "INSERT INTO cursors (stream, seq, hash, records, person) VALUES (?1, 0, ?2, 0, '')",
         params![stream.as_str(), Hash::ZERO.as_bytes()],
@@ -66,11 +65,15 @@ pub(super) fn restart_cursor(change: &Transaction<'_>, stream: &StreamName) -> r
     Ok(IndexCursor { id, at: Head::EMPTY, records: 0, person: String::new() })
 }
 
-pub(super) fn drop_cursor(change: &Transaction<'_>, stream: &StreamName) -> rusqlite::Result<()> {
-    let own_chunks = "DELETE FROM chunks WHERE stream = (SELECT id FROM cursors WHERE stream = ?1)";
-    change.execute(own_chunks, [stream.as_str()])?;
-    change.execute("DELETE FROM cursors WHERE stream = ?1", [stream.as_str()])?;
-    Ok(())
+/// Takes all of a stream out of the index. Returns whether there was anything.
+pub(super) fn drop_stream(change: &Transaction<'_>, stream: &StreamName) -> rusqlite::Result<bool> {
+    let Some(cursor) = cursor(change, stream)? else { return Ok(false) };
+    let mut removed = RemovedSlots::default();
+    chunks_of(change, cursor.id)?.iter().for_each(|stored| removed.insert_chunk(stored.chunk));
+    removed.remove(change)?;
+    delete_chunks(change, cursor.id)?;
+    change.execute("DELETE FROM cursors WHERE id = ?1", [cursor.id.0])?;
+    Ok(true)
 }
 
 pub(super) fn save_cursor(change: &Transaction<'_>, cursor: &IndexCursor) -> rusqlite::Result<()> {
@@ -80,36 +83,4 @@ pub(super) fn save_cursor(change: &Transaction<'_>, cursor: &IndexCursor) -> rus
         .prepare_cached("UPDATE cursors SET seq = ?2, hash = ?3, records = ?4, person = ?5 WHERE id = ?1")?
         .execute(params![id.0, number(at.seq), at.hash.as_bytes(), number(*records as u64), person])?;
     Ok(())
-}
-
-/// The block that has the record with this ordinal.
-pub(super) fn load_chunk(
-    db: &Connection,
-    id: StreamNumber,
-    ordinal: usize,
-) -> rusqlite::Result<Vec<IndexedRecord>> {
-    let loaded = db
-        .prepare_cached("SELECT weights, places FROM chunks WHERE stream = ?1 AND chunk = ?2")?
-        .query_row(params![id.0, chunk_number(ordinal)], |row| {
-            Ok(decode_chunk(row.get_ref(0)?.as_blob()?, row.get_ref(1)?.as_blob()?))
-        })
-        .optional()?;
-    Ok(loaded.unwrap_or_default())
-}
-
-/// Writes the block whose first record has this ordinal.
-pub(super) fn save_chunk(
-    change: &Transaction<'_>,
-    id: StreamNumber,
-    ordinal: usize,
-    records: &[IndexedRecord],
-) -> rusqlite::Result<()> {
-    let sql = "INSERT OR REPLACE INTO chunks (stream, chunk, weights, places) VALUES (?1, ?2, ?3, ?4)";
-    let (weights, places) = (encode_weights(records), encode_places(records));
-    change.prepare_cached(sql)?.execute(params![id.0, chunk_number(ordinal), weights, places])?;
-    Ok(())
-}
-
-fn chunk_number(ordinal: usize) -> i64 {
-    i64::try_from(ordinal / CHUNK_RECORDS).unwrap_or(i64::MAX)
 }

@@ -6,44 +6,52 @@
 //! | module | what it holds |
 //! | --- | --- |
 //! | `cursor` | how far each stream is indexed |
-//! | `chunk` | what is known of each record beside its words |
+//! | `chunk`, `chunk_store` | what is known of each record beside its words |
+//! | `posting_list`, `postings` | which records have a stem |
 //! | `update` | indexing new records |
-//! | `query` | searching |
-//! | `erasure` | taking words out of the index |
+//! | `searched_records`, `query` | searching |
+//! | `vectors` | vectors of an embedding model, if there is one |
+//! | `source` | what it reads of the journal, whatever its engine |
+//! | `erasure` | taking records out of the index |
 
 mod chunk;
+mod chunk_store;
 mod cursor;
 mod erasure;
+mod posting_list;
+mod postings;
 mod query;
+mod searched_records;
+mod source;
 mod update;
+mod varint;
+mod vectors;
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 use std::path::PathBuf;
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-use cursor::{cursor, cursors};
-use erasure::Erased;
-pub(crate) use erasure::WordsToErase;
-use longhaul_protocol::{Seq, StreamName};
-use query::{SearchedStream, run_query, streams_with_words};
-use rusqlite::{Connection, OpenFlags, TransactionBehavior};
-use update::update_stream;
+use cursor::{IndexCursor, cursors};
+pub use erasure::ErasedPlace;
+use longhaul_protocol::StreamName;
+use query::{answer_without_records, run_query, streams_with_words};
+use rusqlite::{Connection, OpenFlags, Transaction, TransactionBehavior};
+use searched_records::{SearchedRecords, SearchedStream};
+pub use source::IndexSource;
+use update::IndexUpdate;
 
 use crate::home::{Home, create_once, with_suffix};
 use crate::search::{SearchQuery, SearchScope};
-use crate::sqlite::rows;
+use crate::sqlite::rows::StreamNumber;
 use crate::sqlite::{failure, open};
-use crate::{Error, Result, SearchAnswer};
+use crate::{Error, Head, RecordVector, Result, SearchAnswer, SearchHit, UnembeddedRecord};
 
 /// The version of the tables and of the stems in them. An index of another version is rebuilt.
-const FORMAT: u32 = 4;
+const FORMAT: u32 = 5;
 /// How long a search indexes before it answers from what is indexed, and says so. A million records take longer, and a
 /// search of a few new ones never does.
 const MAX_INDEXING: Duration = Duration::from_secs(20);
-/// Records that one search indexes before it merges the segments of the index. Many segments make every later search
-/// slower; a few new records cost little.
-const MERGE_AFTER: u64 = 5_000;
 /// The most streams whose heads are read one by one.
 const MAX_SINGLE_HEADS: usize = 16;
 
@@ -56,32 +64,48 @@ const TABLES: &str = "
         records INTEGER NOT NULL,                   -- how many of them have words
         person  TEXT NOT NULL                       -- who speaks as the user
     ) STRICT;
-    CREATE TABLE chunks (                           -- what is known of records beside their words
+    CREATE TABLE chunks (                           -- what is known of up to 256 records of a stream beside their words
+        chunk   INTEGER PRIMARY KEY AUTOINCREMENT,  -- a number is never used again
         stream  INTEGER NOT NULL,
-        chunk   INTEGER NOT NULL,
+        number  INTEGER NOT NULL,                   -- the stream's first chunk is 0
         weights BLOB NOT NULL,
         places  BLOB NOT NULL,
-        PRIMARY KEY (stream, chunk)
-    ) STRICT, WITHOUT ROWID;
+        embedded INTEGER NOT NULL DEFAULT 0         -- how many of its records need no vector any more
+    ) STRICT;
+    CREATE UNIQUE INDEX chunks_of_stream ON chunks (stream, number);
     CREATE TABLE erasing (                          -- records whose words are being erased
         stream  TEXT NOT NULL,
         seq     INTEGER NOT NULL,
         PRIMARY KEY (stream, seq)
     ) STRICT, WITHOUT ROWID;
-    CREATE VIRTUAL TABLE postings USING fts5 (      -- which records have a stem, and nothing else
-        stems, content = '', detail = none, columnsize = 0, tokenize = 'ascii'
-    );
+    CREATE TABLE postings (                         -- which records of a block of chunks have a stem
+        stem    TEXT NOT NULL,
+        block   INTEGER NOT NULL,
+        slots   BLOB NOT NULL,
+        PRIMARY KEY (stem, block)
+    ) STRICT, WITHOUT ROWID;
+    CREATE TABLE vectors (                          -- what an embedding model makes of records
+        chunk   INTEGER NOT NULL,
+        place   INTEGER NOT NULL,
+        vector  BLOB NOT NULL,
+        PRIMARY KEY (chunk, place)
+    ) STRICT, WITHOUT ROWID;
+    CREATE TABLE vector_space (                     -- of which model, and how long they are
+        model   TEXT NOT NULL,
+        length  INTEGER NOT NULL
+    ) STRICT;
 ";
 /// Also those of earlier versions.
 const DROP_TABLES: &str = "
     DROP TABLE IF EXISTS cursors; DROP TABLE IF EXISTS chunks; DROP TABLE IF EXISTS erasing;
     DROP TABLE IF EXISTS postings; DROP TABLE IF EXISTS entries; DROP TABLE IF EXISTS gists;
+    DROP TABLE IF EXISTS vectors; DROP TABLE IF EXISTS vector_space;
 ";
 
 /// An error of SQLite, by the file that caused it: a damaged index is rebuilt, a damaged journal is an error.
 enum IndexError {
     Index(rusqlite::Error),
-    Journal(rusqlite::Error),
+    Journal(Error),
 }
 
 impl From<rusqlite::Error> for IndexError {
@@ -90,9 +114,15 @@ impl From<rusqlite::Error> for IndexError {
     }
 }
 
+/// What SQLite would say of a file that contradicts itself, so that the index is rebuilt.
+fn damaged() -> rusqlite::Error {
+    rusqlite::Error::SqliteFailure(rusqlite::ffi::Error::new(rusqlite::ffi::SQLITE_CORRUPT), None)
+}
+
 type IndexResult<T> = std::result::Result<T, IndexError>;
 
-pub(crate) struct SearchIndex {
+/// The index of a home, in `cache/search.db`. Its methods wait for files and for the journal.
+pub struct SearchIndex {
     path: PathBuf,
     home: Home,
     db: Mutex<Option<Connection>>,
@@ -100,106 +130,160 @@ pub(crate) struct SearchIndex {
 }
 
 impl SearchIndex {
-    pub(crate) fn new(home: &Home) -> Self {
+    pub fn new(home: &Home) -> Self {
         let path = home.folder().join("cache").join("search.db");
         Self { path, home: home.clone(), db: Mutex::default(), max_indexing: MAX_INDEXING }
     }
 
     /// Updates the index for the streams of the search, then runs the query.
-    pub(crate) fn search(&self, journal: &Connection, search: &SearchQuery) -> Result<SearchAnswer> {
+    pub fn search(&self, journal: &dyn IndexSource, search: &SearchQuery) -> Result<SearchAnswer> {
         self.finish_erasures(journal)?;
         self.with_rebuild(|db| {
-            let (streams, unindexed) = self.update(db, journal, &search.scope)?;
-            Ok(SearchAnswer { unindexed, ..run_query(db, journal, search, &streams)? })
+            let (found, unindexed) =
+                self.query(db, journal, &search.scope, |searched| run_query(searched, journal, search))?;
+            Ok(SearchAnswer { unindexed, ..found.unwrap_or_else(|| answer_without_records(search)) })
         })
     }
 
     /// The streams that have a record with all of the words.
-    pub(crate) fn streams_with_words(&self, journal: &Connection, words: &str) -> Result<Vec<StreamName>> {
+    pub fn streams_with_words(&self, journal: &dyn IndexSource, words: &str) -> Result<Vec<StreamName>> {
         self.finish_erasures(journal)?;
         self.with_rebuild(|db| {
-            let (streams, _) = self.update(db, journal, &SearchScope::All)?;
-            streams_with_words(db, words, &streams)
+            let (found, _) =
+                self.query(db, journal, &SearchScope::All, |searched| streams_with_words(searched, words))?;
+            Ok(found.unwrap_or_default())
         })
     }
 
-    /// Indexes the new records of the streams of a search. Returns these streams, and how many records are left.
-    fn update(
+    /// The records of a stream without a vector of this model, at most `limit`.
+    pub fn unembedded(
         &self,
-        db: &mut Connection,
-        journal: &Connection,
+        journal: &dyn IndexSource,
+        stream: &StreamName,
+        model: &str,
+        limit: usize,
+    ) -> Result<Vec<UnembeddedRecord>> {
+        self.finish_erasures(journal)?;
+        let scope = SearchScope::Streams(vec![stream.clone()]);
+        self.with_rebuild(|db| {
+            let (indexed, _) = self.query(db, journal, &scope, |_| Ok(()))?;
+            let head = journal.head(stream).map_err(IndexError::Journal)?;
+            match (indexed, head) {
+                (Some(()), Some((number, _))) => {
+                    vectors::unembedded(db, journal, &(number, stream.clone()), model, limit)
+                }
+                _ => Ok(Vec::new()),
+            }
+        })
+    }
+
+    /// Stores vectors of records.
+    pub fn put_vectors(&self, model: &str, vectors: &[RecordVector]) -> Result<()> {
+        self.with_rebuild(|db| vectors::put_vectors(db, model, vectors))
+    }
+
+    /// The records whose vectors are nearest to this one.
+    pub fn search_vectors(
+        &self,
+        journal: &dyn IndexSource,
+        search: &SearchQuery,
+        model: &str,
+        vector: &[f32],
+    ) -> Result<Vec<SearchHit>> {
+        self.finish_erasures(journal)?;
+        self.with_rebuild(|db| {
+            let (found, _) = self.query(db, journal, &search.scope, |searched| {
+                let near = vectors::nearest(db, searched, model, vector, search.limit)?;
+                query::show_hits(searched, journal, search, near)
+            })?;
+            Ok(found.unwrap_or_default())
+        })
+    }
+
+    /// Indexes the new records of a scope, and runs a query on one snapshot of the index. Returns its result, `None` if the scope is
+    /// empty, and how many records are not indexed yet.
+    fn query<T>(
+        &self,
+        db: &Connection,
+        journal: &dyn IndexSource,
         scope: &SearchScope,
-    ) -> IndexResult<(Vec<SearchedStream>, u64)> {
-        let deadline = Instant::now() + self.max_indexing;
-        let heads = scoped_heads(journal, scope).map_err(IndexError::Journal)?;
-        let mut known = cursors(db, heads.iter().map(|(_, name, _)| name))?;
-        let (mut searched, mut unindexed, mut indexed) = (Vec::new(), 0, 0);
-        for (number, name, head) in heads {
-            let known = known.remove(name.as_str()).map(|cursor| cursor.at);
-            let left = update_stream(db, journal, (number, &name, head), known, deadline)?;
-            let from = known.map_or(0, |known| known.seq);
-            (unindexed, indexed) = (unindexed + left, indexed + head.seq.saturating_sub(from + left));
-            searched.push((number, name));
+        run: impl FnOnce(&SearchedRecords<'_>) -> IndexResult<T>,
+    ) -> IndexResult<(Option<T>, u64)> {
+        let (streams, heads): (Vec<SearchedStream>, Vec<Head>) = scoped_heads(journal, scope)
+            .map_err(IndexError::Journal)?
+            .into_iter()
+            .map(|(number, name, head)| ((number, name), head))
+            .unzip();
+        if streams.is_empty() {
+            return Ok((None, 0));
         }
-        if indexed >= MERGE_AFTER {
-            erasure::merge_segments(db)?;
+        let mut snapshot = IndexSnapshot::open(db, &streams)?;
+        let is_current = |((_, name), head): (&SearchedStream, &Head)| {
+            *head == Head::EMPTY || snapshot.cursors.get(name.as_str()).is_some_and(|known| known.at == *head)
+        };
+        let mut unindexed = 0;
+        if !streams.iter().zip(&heads).all(is_current) {
+            let IndexSnapshot { cursors, transaction } = snapshot;
+            drop(transaction);
+            let mut update = IndexUpdate::new(db, journal, Instant::now() + self.max_indexing);
+            for ((number, name), head) in streams.iter().zip(heads) {
+                let known = cursors.get(name.as_str()).map(|known| known.at);
+                unindexed += update.index_stream((*number, name, head), known)?;
+            }
+            update.commit()?;
+            snapshot = IndexSnapshot::open(db, &streams)?;
         }
-        Ok((searched, unindexed))
+        let IndexSnapshot { mut cursors, transaction } = snapshot;
+        let indexed =
+            streams.iter().filter_map(|stream| Some((stream, cursors.remove(stream.1.as_str())?))).collect();
+        let searched = SearchedRecords::new(&transaction, indexed);
+        Ok((Some(run(&searched)?), unindexed))
     }
 
-    /// Reads the words of records that are going to be erased, and marks the records.
-    pub(crate) fn prepare_erasure(
-        &self,
-        journal: &Connection,
-        places: &[(StreamName, Seq)],
-    ) -> Result<Vec<WordsToErase>> {
-        let read = |(stream, seq): &(StreamName, Seq)| WordsToErase::read(journal, stream, *seq);
-        let words =
-            places.iter().map(read).collect::<IndexResult<Vec<_>>>().map_err(|error| self.said(&error))?;
+    /// Marks records that are going to be erased.
+    pub fn prepare_erasure(&self, places: &[ErasedPlace]) -> Result<()> {
         if self.path.exists() {
-            self.with_rebuild(|db| erasure::mark(db, &words))?;
-        }
-        Ok(words)
-    }
-
-    /// Takes the words of erased records out of the index and its file.
-    pub(crate) fn erase(&self, words: &[WordsToErase]) -> Result<()> {
-        if !self.reopen() {
-            return Ok(());
-        }
-        match self.with_rebuild(|db| erasure::erase_words(db, words))? {
-            Erased::Completely => self.scrub(),
-            Erased::WordsUnknown => self.clear(),
-        }
-    }
-
-    /// Clears the index if an erasure was cut short, because the words that it left are unknown by now.
-    fn finish_erasures(&self, journal: &Connection) -> Result<()> {
-        if self.path.exists() && self.with_rebuild(|db| erasure::has_unknown_words(db, journal))? {
-            self.clear()?;
+            self.with_rebuild(|db| erasure::mark(db, places))?;
         }
         Ok(())
     }
 
-    /// Takes a stream out of the index, before it is removed from the journal.
-    pub(crate) fn erase_stream(&self, journal: &Connection, stream: &StreamName) -> Result<()> {
-        if self.reopen() && self.with_rebuild(|db| Ok(cursor(db, stream)?))?.is_some() {
-            self.with_rebuild(|db| erasure::erase_stream(db, journal, stream))?;
+    /// Takes erased records out of the index and its file.
+    pub fn erase(&self, places: &[ErasedPlace]) -> Result<()> {
+        if !self.reopen() {
+            return Ok(());
+        }
+        self.with_rebuild(|db| erasure::erase_records(db, places))?;
+        self.scrub()
+    }
+
+    /// Erases what an erasure left that was cut short after the journal had erased it.
+    fn finish_erasures(&self, journal: &dyn IndexSource) -> Result<()> {
+        if !self.path.exists() {
+            return Ok(());
+        }
+        let left = self.with_rebuild(|db| erasure::interrupted_erasures(db, journal))?;
+        if left.is_empty() {
+            return Ok(());
+        }
+        self.with_rebuild(|db| erasure::erase_records(db, &left))?;
+        self.scrub()
+    }
+
+    /// Takes a stream out of the index and its file.
+    pub fn erase_stream(&self, stream: &StreamName) -> Result<()> {
+        if self.reopen() && self.with_rebuild(|db| erasure::erase_stream(db, stream))? {
             self.scrub()?;
         }
         Ok(())
     }
 
-    /// Clears the index if it has a stream that was removed.
-    pub(crate) fn forget(&self, stream: &StreamName) -> Result<()> {
-        if self.reopen() && self.with_rebuild(|db| Ok(cursor(db, stream)?))?.is_some() {
-            return self.clear();
+    /// Empties the index, if there is one. The next search rebuilds it. The file is not deleted, because another process may have
+    /// it open.
+    pub fn clear_existing(&self) -> Result<()> {
+        if !self.reopen() {
+            return Ok(());
         }
-        Ok(())
-    }
-
-    /// Empties the index. The next search rebuilds it. The file is not deleted, because another process may have it open.
-    fn clear(&self) -> Result<()> {
         self.with_rebuild(|db| {
             let change = db.transaction_with_behavior(TransactionBehavior::Immediate)?;
             change.execute_batch(DROP_TABLES)?;
@@ -258,7 +342,7 @@ impl SearchIndex {
     fn said(&self, error: &IndexError) -> Error {
         match error {
             IndexError::Index(error) => failure(&self.path, error),
-            IndexError::Journal(error) => failure(&self.home.journal_file(), error),
+            IndexError::Journal(error) => error.clone(),
         }
     }
 
@@ -295,13 +379,27 @@ impl SearchIndex {
     }
 }
 
+/// The cursors of streams, and the transaction in which they were read.
+struct IndexSnapshot<'a> {
+    transaction: Transaction<'a>,
+    cursors: HashMap<String, IndexCursor>,
+}
+
+impl<'a> IndexSnapshot<'a> {
+    fn open(db: &'a Connection, streams: &[SearchedStream]) -> IndexResult<Self> {
+        let transaction = db.unchecked_transaction()?;
+        let cursors = cursors(&transaction, streams.iter().map(|(_, name)| name))?;
+        Ok(Self { transaction, cursors })
+    }
+}
+
 /// The streams of a search with their heads.
 fn scoped_heads(
-    journal: &Connection,
+    journal: &dyn IndexSource,
     scope: &SearchScope,
-) -> rusqlite::Result<Vec<(rows::StreamNumber, StreamName, crate::Head)>> {
+) -> Result<Vec<(StreamNumber, StreamName, Head)>> {
     match scope {
-        SearchScope::All => rows::heads(journal, ""),
+        SearchScope::All => journal.heads(""),
         SearchScope::Streams(streams) if streams.len() > MAX_SINGLE_HEADS => {
             let wanted: HashSet<&StreamName> = streams.iter().collect();
             let family =
@@ -309,17 +407,14 @@ fn scoped_heads(
             let first = streams.first().map_or_else(String::new, family);
             let prefix =
                 if streams.iter().all(|stream| stream.as_str().starts_with(&first)) { &*first } else { "" };
-            Ok(rows::heads(journal, prefix)?
-                .into_iter()
-                .filter(|(_, name, _)| wanted.contains(name))
-                .collect())
+            Ok(journal.heads(prefix)?.into_iter().filter(|(_, name, _)| wanted.contains(name)).collect())
         }
         SearchScope::Streams(streams) => {
             let wanted: HashSet<&StreamName> = streams.iter().collect();
             let mut heads = Vec::new();
             for stream in wanted {
-                if let Some(number) = rows::stream_number(journal, stream)? {
-                    heads.push((number, stream.clone(), rows::head(journal, number)?));
+                if let Some((number, head)) = journal.head(stream)? {
+                    heads.push((number, stream.clone(), head));
                 }
             }
             Ok(heads)

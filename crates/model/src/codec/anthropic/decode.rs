@@ -7,7 +7,7 @@ use serde_json::value::RawValue;
 use super::REDACTED_PREFIX;
 use crate::codec::part_writer::PartWriter;
 use crate::codec::{Decoder, Fault, Frame, error_body, parse, token_count};
-use crate::{AnswerPart, StopKind, StopReason, TokenCounts};
+use crate::{AnswerPart, SearchSource, StopKind, StopReason, TokenCounts};
 
 /// The fields of all events that this decoder knows.
 #[derive(Default, Deserialize)]
@@ -41,6 +41,16 @@ struct Block<'a> {
     name: String,
     #[serde(borrow)]
     input: Option<&'a RawValue>,
+    #[serde(borrow)]
+    content: Option<&'a RawValue>,
+}
+
+/// A page in the result of a search.
+#[derive(Deserialize)]
+struct FoundPage {
+    url: String,
+    #[serde(default)]
+    title: String,
 }
 
 #[derive(Default, Deserialize)]
@@ -110,6 +120,14 @@ impl Messages {
                 self.blocks.begin_call(block.id.filter(|id| !id.is_empty()), block.name, parts);
                 let whole = block.input.map(RawValue::get).filter(|input| !matches!(*input, "{}" | "null"));
                 BlockKind::Call(whole.map(str::to_owned))
+            }
+            "web_search_tool_result" => {
+                // An error of the search is no list; the model says what it means.
+                let found =
+                    block.content.and_then(|found| serde_json::from_str::<Vec<FoundPage>>(found.get()).ok());
+                let source = |FoundPage { title, url }| AnswerPart::Source(SearchSource { title, url });
+                parts.extend(found.into_iter().flatten().map(source));
+                BlockKind::Unknown
             }
             _ => BlockKind::Unknown,
         };

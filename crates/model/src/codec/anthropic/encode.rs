@@ -14,6 +14,10 @@ use crate::{Effort, EffortForm, Purpose};
 
 /// The protocol requires a limit, and every model accepts this one.
 const DEFAULT_MAX_TOKENS: u64 = 8192;
+/// The provider's own search.
+const SEARCH_TOOL: &str = "web_search_20250305";
+/// Searches in one answer. Each has its price.
+const MAX_SEARCHES: u32 = 3;
 /// The smallest budget for reasoning that the provider accepts.
 const MIN_BUDGET_TOKENS: u64 = 1_024;
 /// The tokens that reasoning leaves for the answer, at least.
@@ -29,7 +33,7 @@ struct Body<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     output_config: Option<OutputConfig>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    tools: Vec<Tool<'a>>,
+    tools: Vec<OfferedTool<'a>>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     system: Vec<Block<'a>>,
     messages: Vec<Message<'a>>,
@@ -51,6 +55,13 @@ enum Thinking {
 #[derive(Serialize)]
 struct OutputConfig {
     effort: &'static str,
+}
+
+#[derive(Serialize)]
+#[serde(untagged)]
+enum OfferedTool<'a> {
+    Function(Tool<'a>),
+    Search { r#type: &'static str, name: &'static str, max_uses: u32 },
 }
 
 #[derive(Serialize)]
@@ -164,6 +175,10 @@ pub(in crate::codec) fn encode(asked: &EncodeInput<'_>) -> Vec<u8> {
     let mut tools: Vec<_> = request.tools.iter().map(tool).collect();
     if let Some(last) = tools.last_mut() {
         last.cache_control = mark;
+    }
+    let mut tools: Vec<_> = tools.into_iter().map(OfferedTool::Function).collect();
+    if request.purpose == Purpose::Search {
+        tools.push(OfferedTool::Search { r#type: SEARCH_TOOL, name: "web_search", max_uses: MAX_SEARCHES });
     }
     let mut system = Vec::new();
     if !request.system.is_empty() {

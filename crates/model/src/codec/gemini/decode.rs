@@ -6,7 +6,7 @@ use serde_json::value::RawValue;
 
 use crate::codec::part_writer::{OpenBlock, PartWriter};
 use crate::codec::{Decoder, Fault, Frame, ProviderError, error_body, parse, token_count};
-use crate::{AnswerPart, StopKind, StopReason, TokenCounts};
+use crate::{AnswerPart, SearchSource, StopKind, StopReason, TokenCounts};
 
 #[derive(Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
@@ -25,6 +25,7 @@ struct Candidate<'a> {
     content: Option<Content<'a>>,
     finish_reason: Option<String>,
     finish_message: Option<String>,
+    grounding_metadata: Value,
 }
 
 #[derive(Default, Deserialize)]
@@ -106,6 +107,16 @@ impl Generated {
         }
     }
 
+    /// The pages that the provider's search found come with the last frames.
+    fn report_sources(grounding: &Value, parts: &mut VecDeque<AnswerPart>) {
+        let found = grounding.get("groundingChunks").and_then(Value::as_array);
+        for page in found.into_iter().flatten().filter_map(|found| found.get("web")) {
+            let field = |name: &str| page.get(name).and_then(Value::as_str).unwrap_or_default().to_owned();
+            let (title, url) = (field("title"), field("uri"));
+            parts.extend((!url.is_empty()).then_some(AnswerPart::Source(SearchSource { title, url })));
+        }
+    }
+
     fn end(&mut self, stop: StopReason, parts: &mut VecDeque<AnswerPart>) {
         self.blocks.close(parts);
         parts.push_back(AnswerPart::End(stop));
@@ -128,6 +139,7 @@ impl Decoder for Generated {
         for piece in candidate.content.and_then(|content| content.parts).into_iter().flatten() {
             self.write_piece(piece, parts).ok_or_else(|| Fault::unreadable(frame.data))?;
         }
+        Self::report_sources(&candidate.grounding_metadata, parts);
         self.report_usage(&response.usage_metadata, parts);
         let open = |word: &str| word.is_empty() || word == "FINISH_REASON_UNSPECIFIED";
         let Some(word) = candidate.finish_reason.filter(|word| !open(word)) else { return Ok(()) };

@@ -7,7 +7,7 @@ use serde_json::Value;
 use crate::codec::messages::{self, AllowedIds, AnswerItem, Base64Image, CallResult, NO_PICTURE, RawObject};
 use crate::codec::roles::{self, ASSISTANT_FILLER, Speaker, USER_FILLER};
 use crate::codec::{EncodeInput, to_bytes};
-use crate::{Effort, EffortForm};
+use crate::{Effort, EffortForm, Purpose};
 
 /// The model is not in the body: it is part of the URL.
 #[derive(Serialize)]
@@ -44,9 +44,14 @@ struct ThinkingConfig<'a> {
 
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
-struct Tools<'a> {
-    function_declarations: Vec<Declaration<'a>>,
+enum Tools<'a> {
+    FunctionDeclarations(Vec<Declaration<'a>>),
+    /// The provider's own search, which takes no settings.
+    GoogleSearch(NoSettings),
 }
+
+#[derive(Serialize)]
+struct NoSettings {}
 
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
@@ -147,7 +152,11 @@ pub(in crate::codec) fn encode(asked: &EncodeInput<'_>) -> Vec<u8> {
     let max_output_tokens = request.max_output;
     let thinking_config = thinking_config(asked);
     let configured = max_output_tokens.is_some() || thinking_config.is_some();
-    let declared = || [Tools { function_declarations: request.tools.iter().map(declaration).collect() }];
+    let tools = match request.purpose {
+        Purpose::Search => Some([Tools::GoogleSearch(NoSettings {})]),
+        _ if request.tools.is_empty() => None,
+        _ => Some([Tools::FunctionDeclarations(request.tools.iter().map(declaration).collect())]),
+    };
     let instruction = || SystemInstruction { parts: [Piece::Text { text: Cow::Borrowed(&request.system) }] };
     let mut contents = Vec::new();
     for message in messages::messages(asked, AllowedIds::Any) {
@@ -156,7 +165,7 @@ pub(in crate::codec) fn encode(asked: &EncodeInput<'_>) -> Vec<u8> {
     let contents = roles::insert_fillers(asked.roles, contents, Content::speaker, Content::filler);
     to_bytes(&Body {
         generation_config: configured.then_some(GenerationConfig { max_output_tokens, thinking_config }),
-        tools: (!request.tools.is_empty()).then(declared),
+        tools,
         system_instruction: (!request.system.is_empty()).then(instruction),
         contents,
     })

@@ -8,7 +8,7 @@ use serde_json::value::RawValue;
 use super::ReasoningSignature;
 use crate::codec::part_writer::{OpenBlock, PartWriter};
 use crate::codec::{Decoder, Fault, Frame, error_body, parse, token_count};
-use crate::{AnswerPart, StopKind, StopReason, TokenCounts};
+use crate::{AnswerPart, SearchSource, StopKind, StopReason, TokenCounts};
 
 /// Separates two parts of a reasoning summary.
 const SUMMARY_SEPARATOR: &str = "\n\n";
@@ -23,6 +23,8 @@ struct Event<'a> {
     delta: Option<&'a RawValue>,
     #[serde(borrow)]
     item: Option<&'a RawValue>,
+    #[serde(borrow)]
+    annotation: Option<&'a RawValue>,
     response: Value,
 }
 
@@ -32,6 +34,19 @@ enum ItemKind {
     Message,
     FunctionCall,
     Reasoning,
+    #[serde(other)]
+    Unknown,
+}
+
+/// A page that the text cites.
+#[derive(Deserialize)]
+#[serde(tag = "type", rename_all = "snake_case")]
+enum Annotation {
+    UrlCitation {
+        url: String,
+        #[serde(default)]
+        title: String,
+    },
     #[serde(other)]
     Unknown,
 }
@@ -121,6 +136,13 @@ impl Responses {
             "response.reasoning_summary_part.added" => {
                 if self.blocks.open() == OpenBlock::Reasoning {
                     self.blocks.reasoning(SUMMARY_SEPARATOR.to_owned(), parts);
+                }
+                Some(())
+            }
+            "response.output_text.annotation.added" => {
+                let annotation = event.annotation.and_then(|found| serde_json::from_str(found.get()).ok());
+                if let Some(Annotation::UrlCitation { url, title }) = annotation {
+                    parts.push_back(AnswerPart::Source(SearchSource { title, url }));
                 }
                 Some(())
             }

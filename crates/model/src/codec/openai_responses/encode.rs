@@ -6,10 +6,10 @@ use serde_json::Value;
 use serde_json::value::RawValue;
 
 use super::ReasoningSignature;
-use crate::Effort;
 use crate::codec::messages::{self, AllowedIds, AnswerItem, Base64Image, Content, DataUrl, NO_PICTURE};
 use crate::codec::roles::{self, ASSISTANT_FILLER, Speaker, USER_FILLER};
 use crate::codec::{EncodeInput, to_bytes};
+use crate::{Effort, Purpose};
 
 /// Asks for encrypted reasoning, which can be sent back although the provider does not store it.
 const ENCRYPTED_REASONING: &str = "reasoning.encrypted_content";
@@ -28,7 +28,7 @@ struct Body<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     parallel_tool_calls: Option<bool>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    tools: Vec<Tool<'a>>,
+    tools: Vec<OfferedTool<'a>>,
     #[serde(skip_serializing_if = "str::is_empty")]
     instructions: &'a str,
     input: Vec<Item<'a>>,
@@ -40,6 +40,13 @@ struct Reasoning<'a> {
     /// A summary is all that the provider shows of the reasoning.
     #[serde(skip_serializing_if = "Option::is_none")]
     summary: Option<&'static str>,
+}
+
+#[derive(Serialize)]
+#[serde(untagged)]
+enum OfferedTool<'a> {
+    Function(Tool<'a>),
+    Search { r#type: &'static str },
 }
 
 #[derive(Serialize)]
@@ -122,6 +129,10 @@ pub(in crate::codec) fn encode(asked: &EncodeInput<'_>) -> Vec<u8> {
     for message in messages::messages(asked, AllowedIds::Any) {
         add(message, asked, &mut input);
     }
+    let mut tools: Vec<_> = request.tools.iter().map(|schema| OfferedTool::Function(tool(schema))).collect();
+    if request.purpose == Purpose::Search {
+        tools.push(OfferedTool::Search { r#type: "web_search" });
+    }
     let input = roles::insert_fillers(asked.roles, input, Item::speaker, Item::filler);
     to_bytes(&Body {
         model: asked.model,
@@ -135,7 +146,7 @@ pub(in crate::codec) fn encode(asked: &EncodeInput<'_>) -> Vec<u8> {
             summary: (sent.with_summary && sent.effort > Effort::Off).then_some("auto"),
         }),
         parallel_tool_calls: (!request.tools.is_empty()).then_some(true),
-        tools: request.tools.iter().map(tool).collect(),
+        tools,
         instructions: &request.system,
         input,
     })

@@ -1,5 +1,7 @@
 //! Commands that run other commands: `env`, `sudo`, `bash -c`, `xargs`.
 
+use longhaul_protocol::single_quoted;
+
 use super::builtins::exports_all;
 use super::find::commands_run_by_find;
 use super::getopt::{OptionSpec, ParsedOptions, is_listed, parse_options};
@@ -248,15 +250,11 @@ fn env(words: &[ShellWord]) -> InnerCommand {
     if words.iter().any(|word| word.kind != WordKind::Literal) || !parsed.is_certain || !is_split_alike {
         return InnerCommand::Unseen(UnseenReason::Text(split.text.clone()));
     }
-    let rest: String = parsed.operands.iter().map(|word| format!(" {}", quoted(&word.text))).collect();
+    let rest: String = parsed.operands.iter().map(|word| format!(" {}", single_quoted(&word.text))).collect();
     InnerCommand::Text(format!("env {}{rest}", split.text))
 }
 
 /// Quotes the text, so that the shell reads it as one word.
-fn quoted(text: &str) -> String {
-    format!("'{}'", text.replace('\'', r"'\''"))
-}
-
 /// `xargs` adds arguments that are known only at run time.
 fn xargs(words: &[ShellWord]) -> InnerCommand {
     let Some((parsed, command)) = command_behind_options(words, &XARGS_OPTIONS, 0) else {

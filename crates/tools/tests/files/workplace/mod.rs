@@ -5,10 +5,10 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use longhaul_protocol::{CallId, Effect, FileWrite, Hash, SessionId, ToolStarted};
+use longhaul_protocol::{Effect, FileWrite, Hash, SessionId, ToolStarted};
 use longhaul_tools::{
-    AllowedTarget, DeniedTarget, OutputLimit, Permission, PreparedCall, ResumedCall, Scope, ScopeConfig,
-    StopHandle, StopSignal, Tool, ToolInvocation, ToolOutcome, file_tools,
+    AllowedTarget, DeniedTarget, Permission, PreparedCall, ResumedCall, Scope, ScopeConfig, StopHandle,
+    StopSignal, Tool, ToolInvocation, ToolOutcome, file_tools,
 };
 use serde_json::{Value, json};
 use tempfile::TempDir;
@@ -147,6 +147,7 @@ impl Workplace {
             writes: vec![],
             kept_in: None,
             remote_task: None,
+            child: None,
         };
         self.tool(tool).resume(call, &started).await
     }
@@ -157,17 +158,7 @@ pub(crate) fn call(arguments: &Value) -> ToolInvocation {
 }
 
 pub(crate) fn call_with_text(arguments: &str) -> ToolInvocation {
-    ToolInvocation {
-        id: CallId::generate(),
-        arguments: arguments.to_owned(),
-        seen: Arc::default(),
-        output_limit: OutputLimit::default(),
-        session: SessionId::generate(),
-        tasks: Arc::default(),
-        confinement: longhaul_tools::Confinement::Sandbox,
-        skill_folders: Arc::default(),
-        may_fetch: Default::default(),
-    }
+    ToolInvocation::new(SessionId::generate(), arguments)
 }
 
 /// A call of a model that has seen this file as it was with this hash.

@@ -60,7 +60,7 @@ fn whatever_a_session_says_is_text_in_the_page() {
         HOSTILE,
         &[
             finished(BlockContent::TurnStart),
-            finished(BlockContent::Input { text: said(), images: 1, fork_at: None }),
+            finished(BlockContent::Input { text: said(), images: 1, from: None, fork_at: None }),
             finished(BlockContent::Reasoning { text: said() }),
             finished(message()),
             block(BlockState::Interrupted, message()),

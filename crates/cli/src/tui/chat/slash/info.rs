@@ -4,7 +4,9 @@
 use longhaul_agent::last_compaction;
 use longhaul_protocol::OrderKind;
 
-use super::{CommandContext, SlashAction, TurnPhase, help, memory, mode, model, session, skills, tasks};
+use super::{
+    CommandContext, SlashAction, TurnPhase, agents, help, mcp, memory, mode, model, session, skills, tasks,
+};
 use crate::commands::compact::focus_of;
 use crate::commands::context::ContextUsage;
 use crate::commands::doctor;
@@ -44,8 +46,10 @@ async fn try_run(
         SlashAction::Save => session::save(context).await?,
         SlashAction::Doctor => show_doctor(context).await?,
         SlashAction::Tasks => tasks::run(context, arguments, phase).await?,
+        SlashAction::Agents => agents::run(context).await?,
         SlashAction::Memory => memory::run(context, arguments).await?,
         SlashAction::Skills => skills::run(context).await?,
+        SlashAction::Mcp => mcp::run(context).await?,
         SlashAction::Remember => memory::remember(context, arguments, phase).await,
         // These differ: the prompt loop and the loop of a turn run them.
         SlashAction::Retry

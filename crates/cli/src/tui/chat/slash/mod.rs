@@ -1,7 +1,9 @@
 //! The slash commands: one table, from which `/help`, the hints after a typo and `docs/commands.md` are made. The submodules hold what the
 //! commands do.
 
+pub(crate) mod agents;
 pub(crate) mod info;
+mod mcp;
 pub(crate) mod memory;
 pub(crate) mod mode;
 mod model;
@@ -104,9 +106,11 @@ pub(crate) enum SlashAction {
     Model,
     Mode,
     Tasks,
+    Agents,
     Memory,
     Remember,
     Skills,
+    Mcp,
     Session,
     Save,
     Clear,
@@ -117,7 +121,7 @@ pub(crate) enum SlashAction {
 }
 
 /// All commands, in the order of `/help`.
-pub(crate) const COMMANDS: [SlashCommand; 20] = [
+pub(crate) const COMMANDS: [SlashCommand; 22] = [
     SlashCommand {
         name: "/help",
         aliases: &["/?"],
@@ -209,6 +213,15 @@ pub(crate) const COMMANDS: [SlashCommand; 20] = [
         action: SlashAction::Tasks,
     },
     SlashCommand {
+        name: "/agents",
+        aliases: &[],
+        arguments: "",
+        help: "List this session's subagents as a tree.",
+        one_shot: "longhaul agents -s KEY",
+        when: Availability::Always,
+        action: SlashAction::Agents,
+    },
+    SlashCommand {
         name: "/memory",
         aliases: &[],
         arguments: "[list|show PAGE|search WORDS|log [PAGE]]",
@@ -234,6 +247,15 @@ pub(crate) const COMMANDS: [SlashCommand; 20] = [
         one_shot: "longhaul skills",
         when: Availability::Always,
         action: SlashAction::Skills,
+    },
+    SlashCommand {
+        name: "/mcp",
+        aliases: &[],
+        arguments: "",
+        help: "Show the MCP servers, their tools and what is wrong with them; /SERVER:PROMPT starts a prompt of one.",
+        one_shot: "longhaul mcp",
+        when: Availability::Always,
+        action: SlashAction::Mcp,
     },
     SlashCommand {
         name: "/session",
@@ -313,8 +335,8 @@ pub(crate) enum SlashInput {
         arguments: String,
         mistake: String,
     },
-    /// A message for the agent to use a skill.
-    StartSkill(String),
+    /// A message for the agent that a name stands for: that of a skill, or of a prompt of an MCP server.
+    Start(String),
     /// An unknown or misused command, with the message for the user. It is not sent to the model.
     Mistake(String),
     Nothing,
@@ -373,6 +395,7 @@ pub(crate) fn help() -> String {
         let _ = writeln!(help, "  {usage:<16}{gap}  {}", row.help);
     }
     help.push_str("  /SKILL [TEXT]     Start the skill of this name; /skills lists them.\n");
+    help.push_str("  /SERVER:PROMPT    Start a prompt of an MCP server; /mcp lists the servers.\n");
     help.push_str("  //TEXT            Send /TEXT to the agent.\n");
     help.push_str("Keys:\n");
     help.push_str(&key_help());

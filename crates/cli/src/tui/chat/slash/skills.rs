@@ -53,17 +53,21 @@ impl SkillCommands {
         skills.iter().filter(|skill| skill.name.starts_with(part)).cloned().collect()
     }
 
-    /// Parses a line. A name that is no command may be a skill's, which is looked for now.
+    /// Parses a line. A name that is no command may be that of a server's prompt, or a skill's, which is looked for now.
     pub(crate) async fn parse_line(&self, line: &str, config: &Config) -> SlashInput {
         let (name, arguments, mistake) = match parse_line(line) {
             SlashInput::Unknown { name, arguments, mistake } => (name, arguments, mistake),
             entry => return entry,
         };
+        let server = name.strip_prefix('/').and_then(|name| Some(name.split_once(':')?.0));
+        if server.is_some_and(|server| config.has_server(server)) {
+            return SlashInput::Start(line.trim().to_owned());
+        }
         let (skills, config) = (self.clone(), config.clone());
         let searched = tokio::task::spawn_blocking(move || skills.search(&config, &config.work_dir)).await;
         let is_skill = |skill: &SkillCommand| name.strip_prefix('/') == Some(&skill.name);
         match searched.is_ok() && self.starting_with("").iter().any(is_skill) {
-            true => SlashInput::StartSkill(skill_request(&name[1..], &arguments)),
+            true => SlashInput::Start(skill_request(&name[1..], &arguments)),
             false => SlashInput::Mistake(mistake),
         }
     }

@@ -124,7 +124,7 @@ fn page() -> String {
         "\n## On the command line\n\n\
          `longhaul COMMAND --help` explains each with its flags.\n\n| command | what it does |\n| --- | --- |\n",
     );
-    for command in Arguments::command().get_subcommands() {
+    for command in Arguments::command().get_subcommands().filter(|command| !command.is_hide_set()) {
         let about = command.get_about().map(ToString::to_string).unwrap_or_default();
         let _ = writeln!(page, "| `longhaul {}` | {} |", command.get_name(), about.trim_end_matches('.'));
     }

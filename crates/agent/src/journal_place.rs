@@ -1,0 +1,133 @@
+//! Where a journal is: the `journal.db` of a home, or the database that the config names.
+
+use std::fmt;
+use std::path::Path;
+use std::sync::Arc;
+
+use longhaul_journal::{Home, Journal, SqliteJournal, all_sessions};
+use longhaul_protocol::PrintablePath;
+
+use crate::config::{JournalSettings, Sources};
+use crate::{Error, Result};
+
+#[cfg(feature = "postgres")]
+use std::borrow::Cow;
+
+#[cfg(feature = "postgres")]
+use longhaul_postgres::{DatabaseAddress, PostgresJournal};
+
+/// Where a journal is.
+#[derive(Debug, Clone)]
+pub enum JournalPlace {
+    /// The file in the home.
+    Home,
+    /// A PostgreSQL database.
+    #[cfg(feature = "postgres")]
+    Database(Box<DatabaseAddress>),
+}
+
+impl JournalPlace {
+    /// The place that these settings name.
+    pub fn from_settings(settings: &JournalSettings) -> Result<Self> {
+        match configured_url(settings)? {
+            Some(url) => Self::from_url(&url),
+            None => Ok(Self::Home),
+        }
+    }
+
+    /// The place of a home's journal. Only the user's own config says it, so nothing else is loaded.
+    pub fn of_home(home: &Path, sources: &Sources) -> Result<Self> {
+        match crate::config::journal_settings(home, sources)? {
+            Some(settings) => Self::from_settings(&settings),
+            None => Ok(Self::Home),
+        }
+    }
+
+    /// A database, from its URL.
+    #[cfg(feature = "postgres")]
+    pub fn from_url(url: &str) -> Result<Self> {
+        Ok(Self::Database(Box::new(DatabaseAddress::parse(url)?)))
+    }
+
+    /// A database, from its URL.
+    #[cfg(not(feature = "postgres"))]
+    pub fn from_url(_: &str) -> Result<Self> {
+        Err(Error::Config {
+            origin: "journal.url".to_owned(),
+            reason: "this longhaul was built without PostgreSQL; build it with the feature postgres"
+                .to_owned(),
+        })
+    }
+
+    /// The password of the database, as its server gets it.
+    pub(crate) fn password(&self) -> Option<String> {
+        match self {
+            Self::Home => None,
+            #[cfg(feature = "postgres")]
+            Self::Database(address) => address.password().map(Cow::into_owned),
+        }
+    }
+
+    /// Whether it is the file of a home, which may not be there yet.
+    pub fn is_file(&self) -> bool {
+        matches!(self, Self::Home)
+    }
+
+    /// Opens the journal. The home has the sockets, the search index and the tasks of this machine in any case.
+    pub async fn open(&self, home: &Home) -> Result<Arc<dyn Journal>> {
+        match self {
+            Self::Home => Ok(Arc::new(SqliteJournal::open(home).await?)),
+            #[cfg(feature = "postgres")]
+            Self::Database(address) => Ok(Arc::new(PostgresJournal::open(address, home).await?)),
+        }
+    }
+
+    /// Opens the journal, looks at it and closes it.
+    pub async fn check(&self, home: &Home) -> Result<DatabaseCheck> {
+        let (journal, delivers_wakes): (Arc<dyn Journal>, bool) = match self {
+            Self::Home => (self.open(home).await?, true),
+            #[cfg(feature = "postgres")]
+            Self::Database(address) => {
+                let journal = PostgresJournal::open(address, home).await?;
+                let delivers_wakes = journal.delivers_wakes().await?;
+                (Arc::new(journal), delivers_wakes)
+            }
+        };
+        let sessions = all_sessions(&*journal).collect().await;
+        journal.close().await;
+        let (address, sessions) = (self.shown(home).to_string(), sessions?.len() as u64);
+        Ok(DatabaseCheck { address, sessions, delivers_wakes })
+    }
+
+    /// What people call the journal of this home: its file, or the address of the database without the password.
+    pub fn shown(&self, home: &Home) -> impl fmt::Display {
+        match self {
+            Self::Home => home.journal_file().printable().to_string(),
+            #[cfg(feature = "postgres")]
+            Self::Database(address) => address.to_string(),
+        }
+    }
+}
+
+/// What a check of a journal found.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct DatabaseCheck {
+    /// Its file, or the address of its database without the password.
+    pub address: String,
+    /// How many sessions it has.
+    pub sessions: u64,
+    /// Whether wakes of other machines reach this one.
+    pub delivers_wakes: bool,
+}
+
+/// The URL that settings name, directly or by a variable.
+pub(crate) fn configured_url(settings: &JournalSettings) -> Result<Option<String>> {
+    let Some(variable) = &settings.url_env else { return Ok(settings.url.clone()) };
+    match std::env::var(variable).ok().filter(|url| !url.is_empty()) {
+        Some(url) => Ok(Some(url)),
+        None => Err(Error::Config {
+            origin: "journal.url_env".to_owned(),
+            reason: format!("the variable {variable} is not set; put the URL of the database into it"),
+        }),
+    }
+}

@@ -1,0 +1,523 @@
+use std::collections::BTreeMap;
+
+use longhaul_journal::Append;
+use longhaul_protocol::{
+    CallId, Input, InputId, InputTaken, JoinMode, MissedPolicy, Outcome, OverlapPolicy, RunOutcome,
+    ScheduleAuthor, ScheduleRecord, SessionRecord, SlotDecided, StepStarted, TurnStarted,
+};
+use longhaul_schedule::input_key;
+use longhaul_testkit::{Crash, CrashMoment, SeededRandom};
+
+use super::super::simulation::Simulation;
+use super::*;
+
+const START: i64 = 1_790_000_000_000;
+const MINUTE: i64 = 60_000;
+const HOUR: i64 = 60 * MINUTE;
+const DAY: i64 = 24 * HOUR;
+
+fn hourly(name: &str) -> ScheduleSpec {
+    ScheduleSpec { every: Some("1h".into()), ..ScheduleSpec::new(name, "What is new?") }
+}
+
+fn decisions(records: &[ScheduleRecord]) -> Vec<SlotDecided> {
+    let decided = |record: &ScheduleRecord| match record {
+        ScheduleRecord::Decided(decided) => Some(decided.clone()),
+        _ => None,
+    };
+    records.iter().filter_map(decided).collect()
+}
+
+fn fired(records: &[ScheduleRecord]) -> Vec<SlotDecided> {
+    decisions(records).into_iter().filter(|decided| decided.action == SlotAction::Fire).collect()
+}
+
+fn kinds(records: &[ScheduleRecord]) -> Vec<&str> {
+    records.iter().map(ScheduleRecord::kind).collect()
+}
+
+async fn open_session(simulation: &Simulation, id: &str) -> SessionId {
+    fired(&simulation.schedule(id).await).last().unwrap().session.unwrap()
+}
+
+/// One run from the beginning of a schedule to its end, and the next slot: at a crash before and after each append, the
+/// slot fires once, its input is in the inbox once, and its end is recorded once (W1).
+#[tokio::test]
+async fn a_kill_at_any_append_neither_loses_nor_repeats_a_run() {
+    let mut appends_of_a_run = 0;
+    for append in 1.. {
+        for when in [CrashMoment::Before, CrashMoment::After] {
+            let mut simulation = Simulation::new(vec![hourly("look")], 4).await;
+            simulation.start(Some(Crash { append, when }));
+            simulation.step_surely(At(START)).await;
+
+            simulation.step_surely(At(START + HOUR)).await;
+            let session = open_session(&simulation, "look").await;
+            simulation.play_turn(session, Outcome::Completed).await;
+            simulation.step_surely(At(START + HOUR + MINUTE)).await;
+            simulation.step_surely(At(START + 2 * HOUR)).await;
+
+            let records = simulation.schedule("look").await;
+            let expected =
+                ["schedule_began", "slot_decided", "slot_fired", "slot_ended", "slot_decided", "slot_fired"];
+            assert_eq!(kinds(&records), expected, "append {append}, {when:?}");
+            let slots: Vec<At> = fired(&records).iter().map(|decided| decided.slot).collect();
+            assert_eq!(slots, [At(START + HOUR), At(START + 2 * HOUR)], "append {append}, {when:?}");
+            for run in fired(&records) {
+                let inputs = simulation.inputs(run.session.unwrap()).await;
+                assert_eq!(inputs.len(), 1, "append {append}, {when:?}");
+                assert_eq!(Some(inputs[0].1.id), run.input);
+            }
+            appends_of_a_run = records.len() + 2 * 2;
+        }
+        if append > appends_of_a_run {
+            break;
+        }
+    }
+}
+
+/// W1: a second process that decides about the same slot finds that it is decided.
+#[tokio::test]
+async fn two_processes_do_not_fire_the_same_slot_twice() {
+    let mut first = Simulation::new(vec![hourly("look")], 4).await;
+    first.step_surely(At(START)).await;
+    let mut second = first.beside();
+    second.step_surely(At(START)).await;
+
+    first.step_surely(At(START + HOUR)).await;
+    second.step_surely(At(START + HOUR)).await;
+    second.step_surely(At(START + HOUR + 2 * MINUTE)).await;
+
+    assert_eq!(kinds(&first.schedule("look").await), ["schedule_began", "slot_decided", "slot_fired"]);
+}
+
+/// W3: after so many failures in a row a schedule pauses and says so once. Resumed, it starts with its next slot, and the failures
+/// before don't count.
+#[tokio::test]
+async fn a_schedule_pauses_after_failures_in_a_row_and_counts_anew_when_it_is_resumed() {
+    let spec = ScheduleSpec { max_failures: 2, session: Some("work".into()), ..hourly("look") };
+    let mut simulation = Simulation::new(vec![spec], 4).await;
+    simulation.step_surely(At(START)).await;
+    let mut warnings = Vec::new();
+    for (hour, outcome) in
+        [(1, Outcome::Failed), (2, Outcome::Completed), (3, Outcome::Failed), (4, Outcome::Failed)]
+    {
+        warnings.extend(run_slot(&mut simulation, At(START + hour * HOUR), outcome).await);
+    }
+    simulation.step_surely(At(START + 5 * HOUR)).await;
+    let while_paused = fired(&simulation.schedule("look").await).len();
+    simulation.registry().resume("look").await.unwrap();
+
+    let next = simulation.step_surely(At(START + 6 * HOUR)).await.unwrap();
+    let after_one_more = run_slot(&mut simulation, next, Outcome::Failed).await;
+    let after_two_more = run_slot(&mut simulation, At(next.0 + HOUR), Outcome::Failed).await;
+
+    let expected = "schedule look is paused: 2 runs in a row failed, the last one with: offline; \
+                    `longhaul schedules resume look` starts it again";
+    assert_eq!(warnings, [("schedule_paused", expected.to_owned())]);
+    assert_eq!(while_paused, 4, "the fifth slot does not fire");
+    assert_eq!(after_one_more, []);
+    assert_eq!(after_two_more, warnings);
+}
+
+/// Fires the slot of the schedule `look` that is due now, ends its turn, and returns what the runner has to say.
+async fn run_slot(simulation: &mut Simulation, slot: At, outcome: Outcome) -> Vec<(&'static str, String)> {
+    simulation.step_surely(slot).await;
+    simulation.play_turn(open_session(simulation, "look").await, outcome).await;
+    simulation.step_surely(At(slot.0 + MINUTE)).await;
+    simulation.warnings()
+}
+
+/// W2: after an outage, so many late runs go on at once, and the others follow as these end.
+#[tokio::test]
+async fn after_an_outage_schedules_start_a_few_at_a_time() {
+    let specs: Vec<ScheduleSpec> = (0..7)
+        .map(|number| ScheduleSpec { grace: "3d".into(), ..hourly(&format!("job-{number}")) })
+        .collect();
+    let mut simulation = Simulation::new(specs, 3).await;
+    simulation.step_surely(At(START)).await;
+    let mut now = START + 40 * HOUR + 10 * MINUTE;
+    let mut started = Vec::new();
+    while started.len() < 7 {
+        simulation.step_surely(At(now)).await;
+
+        let mut new = Vec::new();
+        for number in 0..7 {
+            let id = format!("job-{number}");
+            new.extend(fired(&simulation.schedule(&id).await).into_iter().filter_map(|run| run.session));
+        }
+        new.retain(|session| !started.contains(session));
+        assert_eq!(new.len(), 3.min(7 - started.len()));
+        for session in &new {
+            simulation.play_turn(*session, Outcome::Completed).await;
+        }
+        started.extend(new);
+        now += 5_000;
+    }
+}
+
+/// A slot whose session was deleted is missed, and the schedule says why it pauses.
+#[tokio::test]
+async fn a_schedule_whose_session_was_deleted_pauses_and_names_the_session() {
+    let spec = ScheduleSpec { session: Some("work".into()), ..hourly("look") };
+    let mut simulation = Simulation::new(vec![spec], 4).await;
+    simulation.step_surely(At(START)).await;
+    simulation.step_surely(At(START + HOUR)).await;
+    let session = open_session(&simulation, "look").await;
+    simulation.play_turn(session, Outcome::Completed).await;
+    simulation.step_surely(At(START + HOUR + MINUTE)).await;
+    longhaul_journal::trash_session(&*simulation.journal, "work").await.unwrap();
+
+    simulation.step_surely(At(START + 2 * HOUR)).await;
+
+    let expected = "schedule look is paused: its session \"work\" was deleted; \
+                    `longhaul schedules resume look` starts it again";
+    assert_eq!(simulation.warnings(), [("schedule_paused", expected.to_owned())]);
+    let last = decisions(&simulation.schedule("look").await).pop().unwrap();
+    assert_eq!((last.slot, last.action), (At(START + 2 * HOUR), SlotAction::Missed));
+}
+
+/// P8: what an agent scheduled goes to the session that it was made in, or nowhere: not to another one that got its key.
+#[tokio::test]
+async fn an_agents_schedule_pauses_when_its_session_is_gone_and_takes_no_other() {
+    for is_deleted in [false, true] {
+        let mut simulation = Simulation::new(vec![], 4).await;
+        let session = SessionId::generate();
+        longhaul_journal::bind_session_key(&*simulation.journal, "work", session).await.unwrap();
+        let spec = ScheduleSpec { session: Some("work".into()), ..hourly("look") };
+        let author = ScheduleAuthor::Agent { session, call: CallId::generate() };
+        let made = simulation.registry().add(spec, author).await.unwrap();
+        longhaul_journal::trash_session(&*simulation.journal, "work").await.unwrap();
+        if is_deleted {
+            longhaul_journal::delete_session(&*simulation.journal, "work").await.unwrap();
+            let other = SessionId::generate();
+            longhaul_journal::bind_session_key(&*simulation.journal, "work", other).await.unwrap();
+        }
+
+        let mut warnings = Vec::new();
+        for _ in 0..2 {
+            let next = simulation.step_surely(At(START)).await.unwrap();
+            simulation.step_surely(next).await;
+            warnings.extend(simulation.warnings());
+            simulation.registry().resume("look").await.unwrap();
+        }
+
+        let expected = "schedule look is paused: its session \"work\" was deleted; \
+                        `longhaul schedules resume look` starts it again";
+        assert_eq!(warnings, vec![("schedule_paused", expected.to_owned()); 2], "deleted: {is_deleted}");
+        assert_eq!(fired(&simulation.schedule(&made.id).await), []);
+    }
+}
+
+/// P8: the key of a run can be guessed. A session that has it already does not get the run.
+#[tokio::test]
+async fn a_run_does_not_go_to_a_session_that_somebody_gave_its_key() {
+    let mut simulation = Simulation::new(vec![hourly("look")], 4).await;
+    simulation.step_surely(At(START)).await;
+    let taken = SessionId::generate();
+    let key = longhaul_schedule::run_session_key("look", At(START + HOUR));
+    longhaul_journal::bind_session_key(&*simulation.journal, &key, taken).await.unwrap();
+
+    simulation.step_surely(At(START + HOUR)).await;
+
+    let session = open_session(&simulation, "look").await;
+    assert_eq!(simulation.inputs(taken).await, []);
+    assert_eq!(simulation.inputs(session).await.len(), 1);
+    let named = simulation.journal.session_with_id(session).await.unwrap().unwrap();
+    assert_eq!(named.key, format!("{key}/{session}"));
+}
+
+/// W2: `interrupt` cancels the schedule's own run. A person's turn in the same session goes on, and the run waits for its end.
+#[tokio::test]
+async fn an_interrupting_schedule_waits_for_a_persons_turn() {
+    for is_persons in [false, true] {
+        let spec = ScheduleSpec {
+            session: Some("work".into()),
+            overlap: OverlapPolicy::Interrupt,
+            ..hourly("look")
+        };
+        let mut simulation = Simulation::new(vec![spec], 4).await;
+        simulation.step_surely(At(START)).await;
+        simulation.step_surely(At(START + HOUR)).await;
+        let session = open_session(&simulation, "look").await;
+        let (seq, input) = simulation.inputs(session).await.remove(0);
+        let person = Input::new(InputId::generate(), "hello", JoinMode::Join);
+        let taken = if is_persons { InputTaken::of(person, 0) } else { InputTaken::of(input, seq) };
+        let open = [
+            SessionRecord::InputTaken(taken),
+            SessionRecord::TurnStarted(TurnStarted { turn: 1 }),
+            SessionRecord::StepStarted(StepStarted { step: 1, later: vec![] }),
+        ];
+        let stream = StreamName::session(session);
+        let append = open.into_iter().fold(Append::to(&stream), |append, fact| append.record(fact.encode()));
+        simulation.journal.append(append).await.unwrap();
+
+        simulation.step_surely(At(START + 2 * HOUR)).await;
+
+        let inputs = simulation.inputs(session).await;
+        let mode = if is_persons { JoinMode::After } else { JoinMode::Interrupt };
+        assert_eq!(inputs.iter().map(|(_, input)| input.mode).collect::<Vec<_>>(), [JoinMode::After, mode]);
+    }
+}
+
+/// W1: a renamed session stays the target.
+#[tokio::test]
+async fn a_schedule_follows_its_session_when_the_session_is_renamed() {
+    let spec = ScheduleSpec { session: Some("work".into()), ..hourly("look") };
+    let mut simulation = Simulation::new(vec![spec], 4).await;
+    simulation.step_surely(At(START)).await;
+    simulation.step_surely(At(START + HOUR)).await;
+    let session = open_session(&simulation, "look").await;
+    simulation.play_turn(session, Outcome::Completed).await;
+    longhaul_journal::rename_session(&*simulation.journal, "work", "play").await.unwrap();
+    simulation.kill().await;
+
+    simulation.step_surely(At(START + HOUR + MINUTE)).await;
+    simulation.step_surely(At(START + 2 * HOUR)).await;
+
+    assert_eq!(open_session(&simulation, "look").await, session);
+    assert_eq!(simulation.inputs(session).await.len(), 2);
+}
+
+/// A request to run now fires between the slots, under a slot of its own, also while the schedule is paused.
+#[tokio::test]
+async fn a_request_to_run_now_fires_once_and_leaves_the_slots_alone() {
+    let mut simulation = Simulation::new(vec![hourly("look")], 4).await;
+    simulation.step_surely(At(START)).await;
+    let schedules = simulation.registry();
+    schedules.pause("look").await.unwrap();
+    schedules.run("look").await.unwrap();
+
+    simulation.step_surely(At(START + 10 * MINUTE)).await;
+    simulation.kill().await;
+    simulation.step_surely(At(START + HOUR)).await;
+
+    let runs = fired(&simulation.schedule("look").await);
+    assert_eq!(runs.len(), 1, "the slot of the paused schedule does not fire");
+    assert_eq!(runs[0].request, Some(2));
+    assert_ne!(runs[0].slot.0 % 1_000, 0, "no slot of its own");
+}
+
+/// W3: times that change count from the change on, so that nothing before it is made up for.
+#[tokio::test]
+async fn a_schedule_of_the_config_with_other_times_begins_anew() {
+    let mut simulation = Simulation::new(vec![hourly("look")], 4).await;
+    simulation.step_surely(At(START)).await;
+    simulation.kill().await;
+    simulation.set_config(vec![ScheduleSpec { every: Some("1m".into()), ..hourly("look") }]);
+
+    let next = simulation.step_surely(At(START + 30 * MINUTE)).await;
+
+    assert_eq!(next, Some(At(START + 31 * MINUTE)));
+    assert_eq!(kinds(&simulation.schedule("look").await), ["schedule_began", "schedule_began"]);
+}
+
+/// A state is loaded from the newest decision that was made at rest, whatever lies before it.
+#[tokio::test]
+async fn a_schedule_is_loaded_from_its_last_rest() {
+    let mut simulation = Simulation::new(vec![hourly("look")], 4).await;
+    simulation.step_surely(At(START)).await;
+    for hour in 1..=60 {
+        simulation.step_surely(At(START + hour * HOUR)).await;
+        simulation.play_turn(open_session(&simulation, "look").await, Outcome::Completed).await;
+        simulation.step_surely(At(START + hour * HOUR + MINUTE)).await;
+    }
+    let stream = StreamName::schedule("look").unwrap();
+    let whole = records(&*simulation.journal, &stream, 1).collect().await.unwrap();
+
+    let counting = longhaul_testkit::FaultyJournal::new(simulation.journal.clone(), None);
+    let loaded = load_state(&*counting, &stream).await.unwrap();
+
+    let mut folded = ScheduleState::default();
+    whole.iter().for_each(|record| folded.apply(record).unwrap());
+    assert_eq!(loaded, folded);
+    assert!(whole.len() > 150 && counting.records_read() <= 64, "{} records read", counting.records_read());
+}
+
+/// The slots of a schedule, from its beginning up to here.
+fn slots_of(spec: &ScheduleSpec, from: At, through: At) -> Vec<At> {
+    let timing = Timing::parse(&spec.name, spec, from).unwrap();
+    let mut slots = Vec::new();
+    let mut after = from;
+    while let Some(slot) = timing.slots.next_after(after).filter(|slot| *slot <= through) {
+        slots.push(slot);
+        after = slot;
+    }
+    slots
+}
+
+fn year_of_schedules() -> Vec<ScheduleSpec> {
+    let mut specs = Vec::new();
+    let policies = [MissedPolicy::Latest, MissedPolicy::All, MissedPolicy::None];
+    let overlaps = [OverlapPolicy::Queue, OverlapPolicy::Skip, OverlapPolicy::Interrupt];
+    for (number, (missed, overlap)) in
+        policies.into_iter().flat_map(|missed| overlaps.map(|overlap| (missed, overlap))).enumerate()
+    {
+        let name = format!("job-{number}");
+        let (cron, every) = match number % 3 {
+            0 => (Some("30 2 * * *".to_owned()), None),
+            1 => (None, Some("23h".to_owned())),
+            _ => (Some("0 */12 * * 1-5".to_owned()), None),
+        };
+        specs.push(ScheduleSpec {
+            cron,
+            every,
+            zone: Some("Europe/Berlin".into()),
+            session: (number % 2 == 0).then(|| format!("session-{number}")),
+            missed,
+            overlap,
+            grace: ["20m", "9h", "3d"][number / 3 % 3].into(),
+            jitter: if number == 4 { "30m" } else { "0s" }.into(),
+            max_failures: 0,
+            ..ScheduleSpec::new(name, "What is new?")
+        });
+    }
+    specs
+}
+
+/// W1, W2: a year with kills at random appends, outages, jumps of the clock in both directions and runs of any length: each slot is
+/// decided once and in order, what fires is in an inbox once, and nothing fires that the policies forbid.
+#[tokio::test]
+async fn a_year_of_kills_outages_and_clock_jumps_leaves_each_slot_decided_once() {
+    let mut random = SeededRandom::new();
+    let specs = year_of_schedules();
+    let mut simulation = Simulation::new(specs.clone(), 4).await;
+    simulation.step_surely(At(START)).await;
+    let mut clock = START;
+    // When each open run ends, by its session; and the clock at each decision to fire.
+    let mut ends: BTreeMap<SessionId, i64> = BTreeMap::new();
+    let mut decided_at: BTreeMap<(String, At), i64> = BTreeMap::new();
+    let (mut kills, mut steps, mut next) = (0, 0, None::<At>);
+    while clock < START + 365 * DAY {
+        clock += match random.below(150) {
+            0 => i64::try_from(random.below(15 * DAY.unsigned_abs())).unwrap(),
+            1 => -i64::try_from(random.below(3 * HOUR.unsigned_abs())).unwrap(),
+            // As a process that sleeps until something is due, and now and then longer.
+            _ => {
+                let late = i64::try_from(random.below(5 * HOUR.unsigned_abs())).unwrap();
+                let end = ends.values().min().map(|end| end - clock);
+                let slot = next.filter(|_| ends.is_empty()).map(|at| at.0 - clock);
+                let wait = end.into_iter().chain(slot).min().unwrap_or(late);
+                if random.below(8) == 0 { late } else { wait.clamp(2 * MINUTE, 5 * HOUR) }
+            }
+        };
+        steps += 1;
+        if random.below(6) == 0 {
+            simulation.kill().await;
+            let append = 1 + usize::try_from(random.below(8)).unwrap();
+            let when = if random.below(2) == 0 { CrashMoment::Before } else { CrashMoment::After };
+            simulation.start(Some(Crash { append, when }));
+        }
+        let due: Vec<SessionId> =
+            ends.iter().filter(|(_, end)| **end <= clock).map(|(session, _)| *session).collect();
+        for session in due {
+            let outcome = if random.below(3) == 0 { Outcome::Failed } else { Outcome::Completed };
+            if simulation.play_turn(session, outcome).await {
+                ends.remove(&session);
+            }
+        }
+        next = loop {
+            match simulation.step(At(clock)).await {
+                Ok(next) => break next,
+                Err(()) => kills += 1,
+            }
+        };
+        for spec in &specs {
+            for run in fired(&simulation.schedule_tail(&spec.name, 12).await) {
+                let key = (spec.name.clone(), run.slot);
+                if let std::collections::btree_map::Entry::Vacant(new) = decided_at.entry(key) {
+                    new.insert(clock);
+                    let longest = if random.below(10) == 0 { 2 * DAY } else { 20 * MINUTE };
+                    let length = random.below(longest.unsigned_abs());
+                    ends.insert(run.session.unwrap(), clock + i64::try_from(length).unwrap());
+                }
+            }
+        }
+    }
+
+    println!("{steps} steps, {kills} kills, {} runs", decided_at.len());
+    assert!(kills > 50 && decided_at.len() > 100, "only {kills} kills and {} runs", decided_at.len());
+    for spec in &specs {
+        check_year(&simulation, spec, &decided_at).await;
+    }
+}
+
+async fn check_year(simulation: &Simulation, spec: &ScheduleSpec, decided_at: &BTreeMap<(String, At), i64>) {
+    let name = &spec.name;
+    let records = simulation.schedule(name).await;
+    let decisions = decisions(&records);
+    let through = decisions.last().unwrap().slot;
+    let slots = slots_of(spec, At(START), through);
+    let timing = Timing::parse(name, spec, At(START)).unwrap();
+
+    let mut decided = Vec::new();
+    for decision in &decisions {
+        let since = decision.since.unwrap_or(decision.slot);
+        decided.extend(slots.iter().filter(|slot| (since..=decision.slot).contains(slot)).copied());
+    }
+    assert_eq!(decided, slots, "{name}: each slot once, in order");
+
+    let runs = fired(&records);
+    // With `none`, only a process that happens to be there within the minute fires.
+    assert!(runs.len() > 5 || spec.missed == MissedPolicy::None, "{name}: {} runs", runs.len());
+    for run in &runs {
+        let clock = decided_at[&(name.clone(), run.slot)];
+        let late = clock - run.slot.0 - timing.delay.milliseconds();
+        assert!((0..=timing.grace.milliseconds()).contains(&late), "{name}: {late} ms late");
+        if spec.missed != MissedPolicy::All {
+            let newest = timing.slots.last_until(At(START), At(clock - timing.delay.milliseconds()));
+            assert!(newest <= Some(run.slot), "{name}: an older slot than the newest fired");
+        }
+        let key = input_key(name, run.slot);
+        let inputs = simulation.inputs(run.session.unwrap()).await;
+        assert_eq!(inputs.iter().filter(|(_, input)| Some(input.id) == run.input).count(), 1, "{key}");
+    }
+    check_overlap(spec, &records);
+}
+
+/// Without `interrupt`, a run begins only after the one before it has ended.
+fn check_overlap(spec: &ScheduleSpec, records: &[ScheduleRecord]) {
+    let mut open = 0;
+    for record in records {
+        match record {
+            ScheduleRecord::Decided(decided) if decided.action == SlotAction::Fire => open += 1,
+            ScheduleRecord::Ended(_) => open -= 1,
+            _ => {}
+        }
+        assert!(open <= 1 || spec.overlap == OverlapPolicy::Interrupt, "{}: {open} runs at once", spec.name);
+    }
+}
+
+#[test]
+fn a_set_clock_is_noticed_and_a_late_scan_is_not() {
+    let steady = tokio::time::Instant::now();
+    let before = ClockReading { steady, wall: At(START) };
+    let after = |passed: u64, by_wall: i64| ClockReading {
+        steady: steady + Duration::from_millis(passed),
+        wall: At(START + by_wall),
+    };
+
+    assert!(!has_jumped(before, after(90_000, 90_400)));
+    assert!(has_jumped(before, after(1_000, HOUR)), "set forward, or the machine slept");
+    assert!(has_jumped(before, after(1_000, -HOUR)), "set back");
+}
+
+/// The runs of a schedule that was restarted go on; what the record of a pause says is kept.
+#[tokio::test]
+async fn the_report_says_what_a_schedule_does_and_why_it_does_not() {
+    let mut simulation = Simulation::new(vec![ScheduleSpec { max_failures: 1, ..hourly("look") }], 4).await;
+    simulation.step_surely(At(START)).await;
+    simulation.step_surely(At(START + HOUR)).await;
+    let running = simulation.registry().show("look").await.unwrap();
+    simulation.play_turn(open_session(&simulation, "look").await, Outcome::Failed).await;
+    simulation.step_surely(At(START + HOUR + MINUTE)).await;
+    simulation.step_surely(At(START + HOUR + 2 * MINUTE)).await;
+
+    let paused = simulation.registry().show("look").await.unwrap();
+
+    assert_eq!(running.status.as_str(), "running");
+    assert!(running.running.unwrap().starts_with("schedule:look/20"));
+    assert_eq!((paused.status.as_str(), paused.failures), ("paused", 1));
+    assert_eq!(paused.reason.unwrap(), "1 runs in a row failed, the last one with: offline");
+    assert_eq!(paused.last.unwrap().outcome, RunOutcome::Failed);
+}

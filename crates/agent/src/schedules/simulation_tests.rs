@@ -1,0 +1,180 @@
+//! Simulated time for the tests of schedules: a real journal whose process can be killed at an append, a clock that the test sets, and
+//! sessions whose turns end when the test says so.
+
+use std::collections::HashSet;
+use std::sync::Arc;
+
+use longhaul_journal::{Append, Journal, records};
+use longhaul_protocol::{
+    At, InboxRecord, InputTaken, Outcome, ScheduleRecord, ScheduleSpec, SessionCreated, SessionId,
+    SessionRecord, StepStarted, StreamName, TurnEnded, TurnStarted,
+};
+use longhaul_redact::Redactor;
+use longhaul_testkit::{Crash, FaultyJournal, TestHome};
+
+use super::Schedules;
+use super::action::Desk;
+use super::runner::ScheduleRunner;
+
+pub(super) struct Simulation {
+    pub(super) journal: Arc<dyn Journal>,
+    config: Vec<ScheduleSpec>,
+    process: Option<(Arc<FaultyJournal>, ScheduleRunner)>,
+    at_once: u64,
+    home: Arc<TestHome>,
+}
+
+impl Simulation {
+    pub(super) async fn new(config: Vec<ScheduleSpec>, at_once: u64) -> Self {
+        let home = Arc::new(TestHome::in_memory());
+        let journal: Arc<dyn Journal> = home.journal().await;
+        Self { journal, config, process: None, at_once, home }
+    }
+
+    /// Another process on the same home.
+    pub(super) fn beside(&self) -> Self {
+        let (journal, config, home) = (self.journal.clone(), self.config.clone(), self.home.clone());
+        Self { journal, config, process: None, at_once: self.at_once, home }
+    }
+
+    /// The config of the processes that start from now on.
+    pub(super) fn set_config(&mut self, config: Vec<ScheduleSpec>) {
+        self.config = config;
+    }
+
+    /// The schedules as people see them.
+    pub(super) fn registry(&self) -> Schedules {
+        let redactor = Arc::new(Redactor::new(&[], &[]).unwrap());
+        Schedules::new(self.journal.clone(), redactor, &self.config)
+    }
+
+    /// Starts a process that will die at this append.
+    pub(super) fn start(&mut self, crash: Option<Crash>) {
+        let journal = FaultyJournal::of_schedules(self.journal.clone(), crash);
+        let redactor = Arc::new(Redactor::new(&[], &[]).unwrap());
+        let desk = Desk { journal: journal.clone(), redactor };
+        self.process = Some((journal, ScheduleRunner::new(desk, self.config.clone(), self.at_once)));
+    }
+
+    /// Ends the process as `kill -9` does.
+    pub(super) async fn kill(&mut self) {
+        if let Some((journal, runner)) = self.process.take() {
+            journal.hang();
+            drop(runner);
+            journal.release_leases().await;
+        }
+    }
+
+    /// Does what is due at this moment, and returns when to look again. `Err` if the process died.
+    pub(super) async fn step(&mut self, now: At) -> Result<Option<At>, ()> {
+        if self.process.is_none() {
+            self.start(None);
+        }
+        let (journal, runner) = self.process.as_mut().unwrap();
+        let no_turns = HashSet::new();
+        let stepped = tokio::select! {
+            biased;
+            () = journal.crashed() => Err(()),
+            next = runner.step(now, &no_turns) => Ok(next),
+        };
+        if stepped.is_err() {
+            self.kill().await;
+        }
+        stepped
+    }
+
+    /// Steps, and starts a new process as long as the old one dies.
+    pub(super) async fn step_surely(&mut self, now: At) -> Option<At> {
+        loop {
+            if let Ok(next) = self.step(now).await {
+                return next;
+            }
+        }
+    }
+
+    /// Takes everything in the session's inbox, and ends the turn that it begins. `false` if there is nothing.
+    pub(super) async fn play_turn(&self, session: SessionId, outcome: Outcome) -> bool {
+        let stream = StreamName::session(session);
+        let past = self.session_records(session).await;
+        let turn =
+            1 + past.iter().filter(|record| matches!(record, SessionRecord::TurnEnded(_))).count() as u64;
+        let taken = |record: &SessionRecord| match record {
+            SessionRecord::InputTaken(taken) => Some(taken.inbox_through),
+            _ => None,
+        };
+        let through = past.iter().filter_map(taken).max().unwrap_or(0);
+        let mut inputs = self.inputs(session).await;
+        inputs.retain(|(seq, _)| *seq > through);
+        if inputs.is_empty() {
+            return false;
+        }
+        let mut append = Append::to(&stream);
+        if past.is_empty() {
+            let created = SessionCreated {
+                id: session,
+                key: session.to_string(),
+                work_dir: None,
+                origin: None,
+                parent: None,
+                version: "0.1.0".to_owned(),
+            };
+            append = append.record(SessionRecord::SessionCreated(created).encode());
+        }
+        for (seq, input) in inputs {
+            append = append.record(SessionRecord::InputTaken(InputTaken::of(input, seq)).encode());
+        }
+        let started = SessionRecord::TurnStarted(TurnStarted { turn });
+        let step = SessionRecord::StepStarted(StepStarted { step: 1, later: vec![] });
+        let ended = TurnEnded {
+            turn,
+            outcome,
+            limit: None,
+            text: String::new(),
+            error: (outcome == Outcome::Failed).then(|| "offline".to_owned()),
+            code: None,
+            inbox_through: None,
+        };
+        append = append
+            .record(started.encode())
+            .record(step.encode())
+            .record(SessionRecord::TurnEnded(ended).encode());
+        self.journal.append(append).await.unwrap();
+        true
+    }
+
+    async fn session_records(&self, session: SessionId) -> Vec<SessionRecord> {
+        let found = records(&*self.journal, &StreamName::session(session), 1).collect().await.unwrap();
+        found.iter().map(|record| SessionRecord::decode(record).unwrap()).collect()
+    }
+
+    /// The inputs of a session, with their places in the inbox.
+    pub(super) async fn inputs(&self, session: SessionId) -> Vec<(u64, longhaul_protocol::Input)> {
+        let found = records(&*self.journal, &StreamName::inbox(session), 1).collect().await.unwrap();
+        let input = |record: &longhaul_protocol::Record| match InboxRecord::decode(record).unwrap() {
+            InboxRecord::Input(input) => Some((record.seq, input)),
+            _ => None,
+        };
+        found.iter().filter_map(input).collect()
+    }
+
+    /// The last records of a schedule.
+    pub(super) async fn schedule_tail(&self, id: &str, count: u64) -> Vec<ScheduleRecord> {
+        let stream = StreamName::schedule(id).unwrap();
+        let head = self.journal.head(&stream).await.unwrap().seq;
+        let from = head.saturating_sub(count).max(1);
+        let found = records(&*self.journal, &stream, from).collect().await.unwrap();
+        found.iter().map(|record| ScheduleRecord::decode(record).unwrap()).collect()
+    }
+
+    /// The records of a schedule.
+    pub(super) async fn schedule(&self, id: &str) -> Vec<ScheduleRecord> {
+        let stream = StreamName::schedule(id).unwrap();
+        let found = records(&*self.journal, &stream, 1).collect().await.unwrap();
+        found.iter().map(|record| ScheduleRecord::decode(record).unwrap()).collect()
+    }
+
+    /// What the last process had to say.
+    pub(super) fn warnings(&mut self) -> Vec<(&'static str, String)> {
+        self.process.as_mut().map(|(_, runner)| runner.take_warnings()).unwrap_or_default()
+    }
+}

@@ -1,0 +1,106 @@
+//! Waiting for news of a subagent, in whichever process it runs.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use longhaul_protocol::{EventKind, Seq, SessionId, StreamName};
+
+use crate::client::watch::{Watched, Watcher};
+use crate::runtime::RuntimeShared;
+use crate::runtime::slot::SessionSlot;
+
+/// How often a subagent is looked at that another process runs, or none.
+const CHECK_INTERVAL: Duration = Duration::from_secs(1);
+
+/// Watches a subagent, and keeps it running.
+pub(crate) struct ChildWatch {
+    runtime: Arc<RuntimeShared>,
+    id: SessionId,
+    /// `None` until its session has a name.
+    watched: Option<(Arc<SessionSlot>, Watcher)>,
+    head: Seq,
+}
+
+impl ChildWatch {
+    /// Watches from now on. Read how the subagent is doing after this.
+    pub(crate) async fn new(runtime: &Arc<RuntimeShared>, id: SessionId) -> Self {
+        let mut watch = Self { runtime: runtime.clone(), id, watched: None, head: 0 };
+        watch.find().await;
+        watch
+    }
+
+    async fn find(&mut self) {
+        if self.watched.is_none()
+            && let Ok(Some(entry)) = self.runtime.journal.session_with_id(self.id).await
+        {
+            let slot = self.runtime.session_slot(&entry.key, Some(self.id));
+            let watcher = slot.hub.watch(slot.clone(), self.runtime.journal.clone());
+            // It watches for the parent. Only a client of the parent can answer.
+            watcher.set_unattended();
+            self.head = entry.head.seq;
+            self.watched = Some((slot, watcher));
+        }
+    }
+
+    /// Wakes the subagent in the process that runs it, or here.
+    pub(crate) async fn wake(&self) {
+        let Some((slot, _)) = &self.watched else { return };
+        if !slot.has_lease() && self.is_held_elsewhere().await {
+            let _ = self.runtime.journal.wake_holder(&StreamName::session(self.id)).await;
+        } else if !self.runtime.worker_backoff.is_backing_off(self.id) {
+            slot.wake(&self.runtime);
+        }
+    }
+
+    async fn is_held_elsewhere(&self) -> bool {
+        let holder = self.runtime.journal.holder(&StreamName::session(self.id)).await;
+        holder.is_ok_and(|holder| holder.is_some_and(|holder| holder.is_another() && !holder.is_gone()))
+    }
+
+    /// Returns when the subagent may have ended, asked something or got an answer. If no process runs it, this one does.
+    pub(crate) async fn wait_for_news(&mut self) {
+        self.find().await;
+        loop {
+            let is_news = match &mut self.watched {
+                Some((_, watcher)) => tokio::time::timeout(CHECK_INTERVAL, next_news(watcher)).await.is_ok(),
+                None => {
+                    tokio::time::sleep(CHECK_INTERVAL).await;
+                    false
+                }
+            };
+            if is_news || self.watched.is_none() {
+                return;
+            }
+            let Some((slot, _)) = &self.watched else { return };
+            if slot.has_lease() {
+                continue;
+            }
+            self.wake().await;
+            let head = self.runtime.journal.head(&StreamName::session(self.id)).await;
+            let head = head.map_or(self.head, |head| head.seq);
+            if std::mem::replace(&mut self.head, head) != head {
+                return;
+            }
+        }
+    }
+}
+
+/// Returns at the next event after which the subagent is doing something else to its parent.
+async fn next_news(watcher: &mut Watcher) {
+    loop {
+        match watcher.next().await {
+            Some(Watched::Event(event)) => {
+                let is_news = matches!(
+                    event.kind,
+                    EventKind::TurnEnded { .. } | EventKind::Question { .. } | EventKind::Answered { .. }
+                );
+                if is_news {
+                    return;
+                }
+            }
+            Some(Watched::Missed { .. }) => return,
+            // The runtime ends, and whoever waits ends with it.
+            None => std::future::pending().await,
+        }
+    }
+}

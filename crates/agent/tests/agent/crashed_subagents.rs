@@ -1,0 +1,153 @@
+//! Kill anywhere, for subagents: a session that starts one, waits for it and hears of its end is stopped at each append of the whole
+//! tree, before and after it is on disk, and a fresh runtime goes on.
+//!
+//! | durable | must happen | must never happen |
+//! | --- | --- | --- |
+//! | `tool_started` with the subagent's id | it is started under that id | a second subagent |
+//! | `child_admitted` | it is counted once | |
+//! | `task_started`, its name, its first record, its prompt | it has its prompt once, and runs | a second prompt, a second turn |
+//! | `turn_ended` of the subagent | its end is recorded | a second end |
+//! | `task_ended`, `tool_finished` | nothing more | a second result |
+//! | `notification` | nothing more | a second notification |
+
+use std::time::Duration;
+
+use longhaul_agent::{Runtime, RuntimeBuilder, Session, Settled};
+use longhaul_journal::Journal;
+use longhaul_protocol::{Outcome, Record, SessionRecord, StreamName, TaskStatus};
+use longhaul_testkit::{Crash, CrashMoment, FaultyJournal, TestHome, broken_rules, records_of};
+use serde_json::{Value, json};
+
+use crate::said;
+use crate::subagents::{agent, call, child_records, children, scripts, turn_ends};
+use crate::wire::facts;
+
+fn routes(background: bool) -> [(&'static str, Value); 2] {
+    let child = json!([call("exec", &json!({"command": "echo worked >> log.txt"})), "The result."]);
+    let parent = json!([agent(&json!({"prompt": "Work.", "background": background})), "One.", "Two."]);
+    [("Work", child), ("go", parent)]
+}
+
+async fn until_it_rests(session: &Session) {
+    loop {
+        let settled = session.settle().await.unwrap();
+        if settled == Settled::Idle && session.state().await.unwrap().turn_count > 0 {
+            return;
+        }
+        tokio::time::sleep(Duration::from_millis(2)).await;
+    }
+}
+
+/// The tree, up to its rest or to the crash; the appends that it made.
+fn run(place: &TestHome, background: bool, crash: Option<Crash>) -> Vec<Vec<String>> {
+    let tokio = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
+    let appends = tokio.block_on(async {
+        let journal = FaultyJournal::new(place.journal().await, crash);
+        let builder = RuntimeBuilder::new(place.config()).model(scripts(routes(background)));
+        let runtime = builder.journal(journal.clone()).open().await.unwrap();
+        let session = runtime.session("a").await.unwrap();
+        session.put(said("go"), Some("once")).await.unwrap();
+        tokio::select! {
+            () = journal.crashed() => {}
+            () = until_it_rests(&session) => {}
+        }
+        journal.release_leases().await;
+        journal.appends()
+    });
+    tokio.shutdown_timeout(Duration::from_secs(10));
+    appends
+}
+
+/// A fresh runtime goes on until there is nothing left to do.
+fn resume(place: &TestHome, background: bool) -> (Vec<Record>, Vec<Vec<Record>>) {
+    let tokio = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
+    tokio.block_on(async {
+        let runtime = Runtime::with_model(place.config(), scripts(routes(background))).await.unwrap();
+        let session = runtime.session("a").await.unwrap();
+        runtime.start().await.unwrap();
+        until_it_rests(&session).await;
+        runtime.shutdown().await.unwrap();
+        let journal = place.journal().await;
+        let records = records_of(&*journal, session.id().unwrap()).await;
+        let mut of_children = Vec::new();
+        for child in children(&records) {
+            of_children.push(child_records(&journal, child).await);
+            let inbox = journal.read(&StreamName::inbox(child), 1, Default::default()).await.unwrap();
+            assert_eq!(inbox.len(), 1, "one prompt");
+        }
+        let tree =
+            journal.read(&StreamName::tree(session.id().unwrap()), 1, Default::default()).await.unwrap();
+        assert_eq!(tree.len(), 1, "one admission");
+        let named = journal.sessions(None, 10).await.unwrap();
+        assert_eq!(named.len(), 2, "{named:?}");
+        journal.close().await;
+        (records, of_children)
+    })
+}
+
+/// What must be so in the end, wherever it was killed.
+fn check(place: &TestHome, background: bool, records: &[Record], of_children: &[Vec<Record>], context: &str) {
+    assert_eq!(broken_rules(records), Vec::<String>::new(), "{context}");
+    assert_eq!(of_children.len(), 1, "{context}");
+    let ends: Vec<Outcome> = turn_ends(&of_children[0]).iter().map(|end| end.outcome).collect();
+    assert_eq!(ends, [Outcome::Completed], "{context}");
+    assert_eq!(place.file("log.txt"), "worked\n", "{context}");
+    let facts = facts(records);
+    let count = |is: fn(&SessionRecord) -> bool| facts.iter().filter(|fact| is(fact)).count();
+    assert_eq!(count(|fact| matches!(fact, SessionRecord::TaskStarted(_))), 1, "{context}");
+    let ended: Vec<TaskStatus> = facts
+        .iter()
+        .filter_map(|fact| match fact {
+            SessionRecord::TaskEnded(ended) => Some(ended.status),
+            _ => None,
+        })
+        .collect();
+    assert_eq!(ended, [TaskStatus::Completed], "{context}");
+    let notified =
+        count(|fact| matches!(fact, SessionRecord::Notification(told) if told.text.contains("The result.")));
+    let returned = count(
+        |fact| matches!(fact, SessionRecord::ToolFinished(done) if done.content.contains("The result.")),
+    );
+    assert_eq!((notified, returned), if background { (1, 0) } else { (0, 1) }, "{context}");
+    assert!(turn_ends(records).iter().all(|end| end.outcome == Outcome::Completed), "{context}");
+}
+
+fn play(background: bool, share: usize, of: usize) {
+    let place = TestHome::in_memory();
+    let appends = run(&place, background, None);
+    let (records, of_children) = resume(&place, background);
+    check(&place, background, &records, &of_children, "undisturbed");
+    for append in (1..=appends.len()).filter(|append| append % of == share) {
+        for when in [CrashMoment::Before, CrashMoment::After] {
+            let place = TestHome::in_memory();
+            let made = run(&place, background, Some(Crash { append, when }));
+
+            let (records, of_children) = resume(&place, background);
+
+            let context = format!("{when:?} append {append}: {:?}", made.last());
+            check(&place, background, &records, &of_children, &context);
+        }
+    }
+}
+
+/// A1, A2: a subagent that its parent waits for.
+#[test]
+fn killed_at_any_boundary_a_subagent_runs_once_and_its_result_arrives_once_first_half() {
+    play(false, 0, 2);
+}
+
+#[test]
+fn killed_at_any_boundary_a_subagent_runs_once_and_its_result_arrives_once_second_half() {
+    play(false, 1, 2);
+}
+
+/// A1, K5: one in the background.
+#[test]
+fn killed_at_any_boundary_a_subagent_in_the_background_is_announced_once_first_half() {
+    play(true, 0, 2);
+}
+
+#[test]
+fn killed_at_any_boundary_a_subagent_in_the_background_is_announced_once_second_half() {
+    play(true, 1, 2);
+}

@@ -1,0 +1,137 @@
+//! MCP servers whose tools are odd or change, and servers that sessions share or don't.
+
+use longhaul_agent::Config;
+use longhaul_agent::mcp::ServerSettings;
+use longhaul_protocol::{EventKind, Outcome, SessionRecord};
+use longhaul_testkit::{TestHome, collect_until};
+use serde_json::json;
+
+use crate::mcp::{call, config, keepers_of_servers, open, server, started};
+use crate::{eventually, heard, results, said, sound_records};
+
+/// E1: an elicitation that names no call is declined while calls of two sessions are open, and neither user sees it.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_question_of_a_server_with_calls_of_two_sessions_is_declined() {
+    let place = TestHome::new();
+    let config = Config { is_attended: true, ..config(&place, &[("test", server(&[]))]) };
+    let (runtime, model) = open(config, &json!([call("test__hang", "the first"), "Done."])).await;
+    let waiting = runtime.session("waiting").await.unwrap();
+    let mut watcher = waiting.watch();
+    waiting.put(said("wait"), None).await.unwrap();
+    collect_until(&mut watcher, |kind| matches!(kind, EventKind::ToolStarted { .. })).await;
+    eventually("the server has the call", || async { place.file("calls.log").contains("hang") }).await;
+
+    let asking = runtime.session("asking").await.unwrap();
+    let ended = asking.send("ask").await.unwrap();
+
+    assert_eq!(ended.outcome, Outcome::Completed);
+    assert_eq!(heard(&model.requests()[2].items).last().unwrap(), "decline");
+    assert!(runtime.open_questions().await.unwrap().is_empty());
+    runtime.shutdown().await.unwrap();
+}
+
+/// E1
+#[tokio::test(flavor = "multi_thread")]
+async fn a_server_that_is_not_shared_runs_once_for_each_session() {
+    let place = TestHome::new();
+    let own = ServerSettings { shared: false, ..server(&[]) };
+    let servers = [("own", own), ("shared", server(&[]))];
+    let (runtime, _) = open(config(&place, &servers), &json!(["Done.", "Done.", "Done."])).await;
+
+    for key in ["a", "b", "c"] {
+        runtime.session(key).await.unwrap().send("go").await.unwrap();
+    }
+
+    eventually("one for each session, and a shared one", || async {
+        (started(&place).len(), keepers_of_servers(&place)) == (4, 4)
+    })
+    .await;
+    runtime.shutdown().await.unwrap();
+}
+
+/// E1, E2: the first of two tools of one name stays, and a name that no model can call gets another. The rest is told.
+#[tokio::test(flavor = "multi_thread")]
+async fn tools_of_one_name_and_tools_with_odd_names_cost_nothing_else() {
+    let place = TestHome::new();
+    let config = config(&place, &[("test", server(&[]))]);
+    std::fs::write(place.work().join("tools.txt"), "echo odd/näme odd:näme").unwrap();
+    let (runtime, model) = open(config, &json!([call("test__echo", "hello"), "Done."])).await;
+
+    runtime.session("a").await.unwrap().send("go").await.unwrap();
+
+    let requests = model.requests();
+    assert_eq!(heard(&requests[1].items).last().unwrap(), "hello");
+    let names: Vec<&str> = requests[0].tools.iter().map(|tool| tool.name.as_str()).collect();
+    assert_eq!(names.iter().filter(|name| **name == "test__echo").count(), 1);
+    let odd: Vec<&&str> = names.iter().filter(|name| name.starts_with("test__odd_n_me")).collect();
+    let is_callable = |name: &str| name.chars().all(|c| c.is_ascii_alphanumeric() || "-_".contains(c));
+    assert!(odd.len() == 2 && odd[0] != odd[1] && odd.iter().all(|name| is_callable(name)), "{names:?}");
+    let warnings = runtime.mcp_servers()[0].warnings.join("\n");
+    assert!(warnings.contains("two tools named `echo`") && warnings.contains("odd/näme"), "{warnings}");
+    runtime.shutdown().await.unwrap();
+}
+
+/// E2, M16: the request keeps its tools, the model is told, and the turn goes on.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_schema_that_changes_in_a_turn_is_told_to_the_model() {
+    let place = TestHome::new();
+    let (runtime, model) = open(
+        config(&place, &[("test", server(&[]))]),
+        &json!([
+            "First.",
+            call("test__echo", "one"),
+            call("test__write", "two"),
+            call("test__write", "three"),
+            "Second."
+        ]),
+    )
+    .await;
+    let session = runtime.session("a").await.unwrap();
+    session.send("one").await.unwrap();
+    std::fs::write(place.work().join("other.schema"), "").unwrap();
+    std::fs::write(place.work().join("change.now"), "").unwrap();
+
+    let ended = session.send("two").await.unwrap();
+    let has_changed = |record: &longhaul_protocol::Record| {
+        matches!(SessionRecord::decode(record).unwrap(), SessionRecord::Note(note)
+            if note.text.contains("the MCP server test has changed the arguments of test__echo"))
+    };
+
+    assert_eq!(ended.outcome, Outcome::Completed);
+    let requests = model.requests();
+    assert!(requests.iter().all(|request| request.tools == requests[0].tools));
+    runtime.shutdown().await.unwrap();
+    let records = sound_records(&place, &session).await;
+    assert_eq!(results(&records).iter().filter(|(_, is_error, _)| *is_error).count(), 0);
+    assert!(records.iter().any(has_changed));
+}
+
+/// E2: the servers of a new session have run before, so that it needs no second epoch, and its first request waits for none of them.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_new_session_with_known_servers_begins_one_epoch_without_waiting() {
+    let place = TestHome::new();
+    let servers = [("test", server(&[]))];
+    let (runtime, _) = open(config(&place, &servers), &json!(["First."])).await;
+    runtime.session("a").await.unwrap().send("one").await.unwrap();
+    runtime.shutdown().await.unwrap();
+    let settings = config(&place, &servers);
+    // It now starts only when the turn has ended, and its settings are the same.
+    let script = std::fs::read_to_string(place.work().join("server.py")).unwrap();
+    let late = script.replace(
+        "time.sleep(float(option(\"--late\", \"0\")))",
+        "while not os.path.exists(\"turn.ended\"): time.sleep(0.05)",
+    );
+    assert_ne!(script, late);
+    std::fs::write(place.work().join("server.py"), late).unwrap();
+
+    let (runtime, model) = open(settings, &json!(["Second."])).await;
+    let session = runtime.session("b").await.unwrap();
+    session.send("two").await.unwrap();
+
+    assert_eq!(started(&place).len(), 1);
+    assert!(model.requests()[0].tools.iter().any(|tool| tool.name == "test__echo"));
+    std::fs::write(place.work().join("turn.ended"), "").unwrap();
+    runtime.shutdown().await.unwrap();
+    let records = sound_records(&place, &session).await;
+    assert_eq!(records.iter().filter(|record| record.kind == "epoch_started").count(), 1);
+}

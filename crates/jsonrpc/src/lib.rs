@@ -1,0 +1,20 @@
+//! JSON-RPC 2.0, as editors (ACP) and other agents (MCP) speak it to Longhaul.
+//!
+//! # What this crate promises
+//!
+//! - **A peer can send anything.** A message that is no JSON, too long, or of a wrong form is an error with the code that JSON-RPC has for
+//!   it and the id to answer to, and never more than that.
+//! - **It knows no protocol.** Methods and their parameters are the business of the surface that reads the message.
+//!
+//! # Where things are
+//!
+//! | module | what it holds |
+//! | --- | --- |
+//! | `line` | lines of bounded length, each with one message |
+//! | `message` | requests, notifications and replies |
+
+mod line;
+mod message;
+
+pub use line::{Line, LineReader, MAX_LINE_BYTES};
+pub use message::{BadMessage, Message, MessageError, Params, RpcError, parse_message};
