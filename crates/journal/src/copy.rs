@@ -174,7 +174,7 @@ async fn blobs_of(from: &dyn Journal, records: &[Record]) -> Result<Vec<Blob>> {
 }
 
 /// Compares all records of both journals: a body that was erased since an earlier copy differs, and so does a stream that
-/// somebody went on writing.
+/// another process went on writing.
 async fn compare(from: &dyn Journal, to: &dyn Journal, names: (&str, &str)) -> Result<()> {
     let all = streams_with_records(from).await?;
     refuse_other_content(to, &all, names).await?;

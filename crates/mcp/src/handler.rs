@@ -36,7 +36,7 @@ impl ClientHandler for Handler {
         request: ElicitRequestParams,
         _context: RequestContext<RoleClient>,
     ) -> Result<ElicitResult, ErrorData> {
-        // It names no call. With calls of two sessions open, nobody knows whom it asks (E1).
+        // It names no call. With calls of two sessions open, it is unknown which one it asks (E1).
         Ok(match self.calls.only_line() {
             Some(line) => crate::elicitation::ask(&line, request).await,
             None => ElicitResult::new(ElicitationAction::Decline),

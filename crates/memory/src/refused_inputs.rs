@@ -3,7 +3,7 @@
 use longhaul_model::FailureClass;
 use longhaul_protocol::{Body, Outcome, Record, Seq, SessionRecord};
 
-/// Finds the inputs that were too long for the session's model. They are not worth memory's money: nobody has answered
+/// Finds the inputs that were too long for the session's model. They are not worth memory's money: the model never answered
 /// them, and memory's model would get a piece of each.
 #[derive(Debug, Default)]
 pub(crate) struct RefusedInputs {

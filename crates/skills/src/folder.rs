@@ -1,6 +1,6 @@
 //! The folder of a skill: read once, from open descriptors, with one hash over all that it holds.
 //!
-//! The hash covers the path, the executable bit and the bytes of every file, and the target of every link. Whoever shows,
+//! The hash covers the path, the executable bit and the bytes of every file, and the target of every link. Code that shows,
 //! trusts or uses a file of the folder takes it from the same read as the hash, so a folder that changes meanwhile has
 //! another hash, and is never mixed with what was looked at. A `.git` folder is left out: git does not let a project
 //! bring one along, and a skill that was cloned has one that changes by itself.

@@ -97,6 +97,6 @@ fn describe_effect(effect: Effect) -> &'static str {
         Effect::Idempotent => "running it twice is like running it once; after a crash it is run again",
         Effect::CheckedWrite => "it writes a file; after a crash the file shows whether it happened",
         Effect::Command => "it runs a command; after a crash the command's keeper knows how it goes",
-        Effect::Unknown => "after a crash nobody can tell whether it happened, and the model is told so",
+        Effect::Unknown => "after a crash it is unknown whether it happened, and the model is told so",
     }
 }

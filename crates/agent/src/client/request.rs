@@ -183,7 +183,7 @@ impl PendingRequest {
 
     /// The outcome, and the watcher that the caller lent.
     pub(super) async fn into_outcome(mut self) -> (Option<Watcher>, Result<RequestOutcome>) {
-        // Nobody reads events any more, so nothing waits for that.
+        // The caller reads no more events, so the work must not wait for a reader.
         self.events.close();
         match (&mut self.work).await {
             Ok(done) => done,

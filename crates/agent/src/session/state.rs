@@ -352,7 +352,7 @@ impl State {
     /// The open question whether a call may run, or run once more outside of the sandbox.
     pub fn question_about(&self, call: CallId) -> Option<&Question> {
         let is_about = |question: &&Question| question.call == Some(call);
-        // What a server asks, it asks the process that called it. After a crash nobody waits for the answer.
+        // What a server asks, it asks the process that called it. After a crash no process waits for the answer.
         self.questions.iter().filter(is_about).find(|question| question.kind != QuestionKind::Elicitation)
     }
 

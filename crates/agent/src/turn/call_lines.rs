@@ -81,7 +81,7 @@ impl CallLines {
                 }
                 let _ = recorded.send(());
             }
-            // Without anybody who could answer, the server is told at once.
+            // If no client can answer, the server is told at once.
             CallMessageContent::Ask { .. } if !is_attended(worker) => {}
             // So is one that asks for too much.
             CallMessageContent::Ask { .. } if !self.may_ask(call) => {}
@@ -142,7 +142,7 @@ fn shorten(text: &str, most: usize) -> String {
     text.chars().take(most).collect()
 }
 
-/// Withdraws the open questions of a call's server. The call has its result, so an answer would reach nobody.
+/// Withdraws the open questions of a call's server. The call has its result, so an answer would reach no server.
 pub(super) async fn withdraw_elicitations(worker: &mut Worker, call: CallId) -> WorkerResult<()> {
     let questions = worker.state().questions.iter();
     let of_call = questions

@@ -48,7 +48,7 @@ pub(super) async fn finish_call(
     let refusal = finished.refusal.take();
     let Some(call) = worker.state().call(id).map(with_current_name) else { return Ok(()) };
     if let Some(refused) = call.refused.as_ref().filter(|_| finished.report.is_empty()) {
-        // It did not run outside, or nobody can tell. The result in the sandbox is not lost.
+        // It did not run outside, or that is unknown. The result in the sandbox is not lost.
         let mut result = refused.result.clone();
         result.is_error |= finished.is_error;
         let said = worker.runtime().redactor.redact(&finished.content).into_owned();

@@ -3,7 +3,7 @@
 //! | a crash after | is on disk | on resume |
 //! | --- | --- | --- |
 //! | the answer of the model | the call | the question is asked |
-//! | `question` | the question, with its call | it waits, under the same id, for whoever answers |
+//! | `question` | the question, with its call | it waits, under the same id, for an answer |
 //! | the answer, in the inbox | the answer | it is taken, once, and becomes the result |
 //! | `answered` | the answer | it becomes the result |
 //! | `tool_started` | the same | the same |

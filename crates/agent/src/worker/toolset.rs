@@ -431,7 +431,7 @@ fn folder_tools(runtime: &RuntimeShared, scope: &Arc<Scope>) -> (Vec<Arc<dyn Too
     (tools, sandbox)
 }
 
-/// The sandbox of the programs of MCP servers. There is nobody to ask when one is started, so that `ask` refuses.
+/// The sandbox of the programs of MCP servers. No user can be asked when one is started, so `ask` refuses.
 pub(crate) fn server_sandbox(config: &Config, commands: Sandbox) -> Sandbox {
     match config.settings.sandbox.unavailable {
         WithoutSandbox::Allow => commands,

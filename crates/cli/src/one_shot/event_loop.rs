@@ -157,7 +157,7 @@ impl<'a> EventLoop<'a> {
                 self.ended.push((*outcome, code.clone(), error.clone()));
             }
             kind @ EventKind::Question { .. } if !view.only_settles => {
-                // A plan is the answer of its turn. Whoever wants to, accepts it later.
+                // A plan is the answer of its turn. The user may accept it later.
                 match OpenQuestion::of_event(kind) {
                     Some(plan) if !plan.is_awaited() => self.plan = Some(plan),
                     question => view.asked.extend(question),

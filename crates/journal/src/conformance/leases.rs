@@ -194,7 +194,7 @@ pub async fn a_ring_for_a_stream_that_nobody_holds_reaches_the_host(place: &impl
     }
 }
 
-/// Whoever waits for rings learns that none will come any more.
+/// A process that waits for wakes learns that none will come any more.
 pub async fn a_closed_journal_rings_no_more(place: &impl Place) {
     let journal = place.open().await;
     let mut rings = journal.wake_signals().await.unwrap();
@@ -205,7 +205,7 @@ pub async fn a_closed_journal_rings_no_more(place: &impl Place) {
     assert_eq!(last, WakeSignal::Closed);
 }
 
-/// Whoever calls hears what it is told until one side hangs up; where nobody has time for callers, that is at once.
+/// A subscriber hears what it is sent until one side hangs up; a process that takes no subscribers hangs up at once.
 pub async fn a_caller_hears_lines_until_one_side_hangs_up(place: &impl Place) {
     let stream = a_stream();
     let (holder, visitor) = (place.open().await, place.open().await);
@@ -213,10 +213,10 @@ pub async fn a_caller_hears_lines_until_one_side_hangs_up(place: &impl Place) {
     holder.acquire_lease(&stream).await.unwrap();
     let process = visitor.holder(&stream).await.unwrap().unwrap();
 
-    let mut unheard = visitor.subscribe(&process, &stream).await.unwrap().expect("somebody is there");
+    let mut unheard = visitor.subscribe(&process, &stream).await.unwrap().expect("the holder is there");
     let hung_up = tokio::time::timeout(TEST_TIMEOUT, unheard.next()).await.expect("an answer");
     let mut callers = holder.subscribers().await.unwrap();
-    let mut call = visitor.subscribe(&process, &stream).await.unwrap().expect("somebody is there");
+    let mut call = visitor.subscribe(&process, &stream).await.unwrap().expect("the holder is there");
     let mut caller = tokio::time::timeout(TEST_TIMEOUT, callers.next()).await.expect("a call").unwrap();
     let was_heard = caller.tell("one\ntwo\n").await;
     let lines = [call.next().await, call.next().await];
@@ -227,7 +227,7 @@ pub async fn a_caller_hears_lines_until_one_side_hangs_up(place: &impl Place) {
     assert_eq!(hung_up, None);
     assert_eq!((caller.stream(), was_heard), (&stream, true));
     assert_eq!(lines, [Some("one".to_owned()), Some("two".to_owned())]);
-    assert!(callers.next().await.is_none(), "nobody will come any more");
+    assert!(callers.next().await.is_none(), "no subscriber can come any more");
 }
 
 pub async fn a_lost_ring_loses_nothing(place: &impl Place) {

@@ -246,7 +246,7 @@ pub async fn a_record_is_found_by_what_was_said_around_it(place: &impl Place) {
     assert_eq!(list, [(0, 4)], "what a tool printed says nothing about its neighbours");
 }
 
-/// However often somebody looked in between.
+/// However many searches came in between.
 pub async fn what_is_said_later_is_added_to_what_it_follows(place: &impl Place) {
     let streams = [a_stream(), a_stream()];
     let journal = place.open().await;

@@ -321,7 +321,7 @@ pub async fn a_file_that_does_not_begin_with_the_creation_of_its_session_is_refu
     assert!(imported.is_ok(), "{imported:?}");
 }
 
-/// A record that nobody can decode would make a session that nobody can open.
+/// A record that can't be decoded would make a session that can't be opened.
 pub async fn a_file_with_a_record_of_the_wrong_form_is_refused(place: &impl Place) {
     let journal = place.open().await;
     let families: [fn(SessionId) -> StreamName; 3] =
@@ -342,7 +342,7 @@ pub async fn a_file_with_a_record_of_the_wrong_form_is_refused(place: &impl Plac
     }
 }
 
-/// A key from a file is checked as one that somebody types, and may not be one that the program gives to sessions of this home.
+/// A key from a file is checked as one that a user types, and may not be one that the program gives to sessions of this home.
 pub async fn the_key_of_a_file_is_checked(place: &impl Place) {
     let journal = place.open().await;
     let folder = a_key("cli:w");

@@ -21,7 +21,7 @@ use crate::{CallBudget, Error, Result};
 
 /// How long a search waits for the vector of its question. After that it goes by words alone.
 const QUESTION_TIMEOUT: Duration = Duration::from_secs(2);
-/// How long a batch of records may take, where nobody waits.
+/// How long a batch of records may take, where no answer waits for it.
 const BATCH_TIMEOUT: Duration = Duration::from_secs(120);
 /// Records of one call.
 const BATCH_RECORDS: usize = 32;

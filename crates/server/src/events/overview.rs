@@ -69,7 +69,7 @@ struct QuestionInBrief {
     kind: QuestionKind,
     /// The answers to choose from; empty for a question without choices.
     choices: Vec<String>,
-    /// Whether the session's own page shows a diff with the question. Without it nobody sees what a yes allows.
+    /// Whether the session's own page shows a diff with the question. Without it the user does not see what a yes allows.
     has_diff: bool,
 }
 

@@ -305,7 +305,7 @@ async fn is_retry(
     bound: &ConversationBound,
 ) -> OpenaiResult<bool> {
     let (journal, made_at) = (state.journal(), bound.input.made_at());
-    // Also after an answer that counts as delivered: it may have gone into a connection that nobody reads any more.
+    // Also after an answer that counts as delivered: it may have gone into a connection that the client no longer reads.
     if request.is_counted_retry && now().0 - made_at.0 < RETRY_WINDOW_MS {
         return Ok(true);
     }

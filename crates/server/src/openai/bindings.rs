@@ -1,6 +1,6 @@
 //! Which session a conversation is in: records of the stream `openai`, found by their keys.
 //!
-//! A binding is on disk before the input that it names. Whoever finds it checks the session's own records, so a binding
+//! A binding is on disk before the input that it names. A request that finds it checks the session's own records, so a binding
 //! without its input, or to a session that was deleted, does no harm. A lookup costs a few reads of an index, however many
 //! sessions there are, and nothing has to be rebuilt after a restart.
 //!
@@ -10,7 +10,7 @@
 //! | after the binding | it, without the input | finds it, and appends the input under the id that it names |
 //! | after the input | both | finds the binding; the input's key makes the append a repetition |
 //!
-//! A new session is begun, with or without a folder, between the binding and the input. Whoever finds the binding without
+//! A new session is begun, with or without a folder, between the binding and the input. A retry that finds the binding without
 //! the input begins it, if that is still to be done.
 
 use longhaul_journal::{Append, Error as JournalError, Journal, record_at};
@@ -24,7 +24,7 @@ const MAX_CANDIDATES: u64 = 32;
 /// The conversations of one token.
 pub(crate) struct Bindings<'a> {
     pub(crate) journal: &'a dyn Journal,
-    /// Not the token's name: the next token with that name may be somebody else's.
+    /// Not the token's name: the next token with that name may belong to another user.
     pub(crate) token_id: &'a str,
 }
 

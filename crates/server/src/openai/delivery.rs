@@ -22,7 +22,7 @@ pub(crate) struct Deliveries {
     locks: NamedLocks,
 }
 
-/// Locks by name. There is one for each name that somebody holds or waits for.
+/// Locks by name. There is one for each name that a request holds or waits for.
 #[derive(Clone, Default)]
 struct NamedLocks(Arc<Mutex<HashMap<String, Weak<tokio::sync::Mutex<()>>>>>);
 

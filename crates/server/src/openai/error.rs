@@ -92,7 +92,7 @@ impl OpenaiError {
         self.code == STOPPING
     }
 
-    /// Nobody knows whether a model exists, because its server does not answer.
+    /// The server that would know the model does not answer.
     pub(crate) fn model_server_unreachable(provider: &str) -> Self {
         let message = format!("the model server of {provider:?} does not answer; try again, or start it");
         let error = Self::new(StatusCode::SERVICE_UNAVAILABLE, "model_unavailable", message);

@@ -3,7 +3,7 @@
 //! The number of an event is derived from the records: events are counted from 0 without a gap. So an event has the same
 //! number in every stream, also after a restart. An answer that broke off and was asked for again is an incomplete item.
 //!
-//! Only when the process died in the middle of an answer, nobody knows how many of its events clients have seen. These
+//! Only when the process died in the middle of an answer is it unknown how many of its events clients have seen. These
 //! events don't count then, and a large step in the numbers makes sure that all later events have higher ones.
 
 use longhaul_agent::TurnStep;

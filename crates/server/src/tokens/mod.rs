@@ -43,7 +43,7 @@ use crate::access::{Caller, Scope};
 /// How often the server looks for new and revoked tokens.
 pub(crate) const REFRESH_INTERVAL: Duration = Duration::from_millis(500);
 
-/// A given token of this length can't be guessed, whoever chose it, so its owner is never locked out.
+/// A given token of this length can't be guessed, even if a person chose it, so its owner is never locked out.
 const MIN_UNGUESSABLE_BYTES: usize = 32;
 
 /// The name of the token in `run/http-token`.

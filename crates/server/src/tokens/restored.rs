@@ -1,6 +1,6 @@
 //! Tokens that a restored backup brings back.
 //!
-//! A backup has tokens that were revoked since, or that whoever made it has. So a restore revokes them all. A marker in the home says that
+//! A backup has tokens that were revoked since, or that its author still has. So a restore revokes them all. A marker in the home says that
 //! this is not done yet:
 //!
 //! | killed | what is there | what happens next |

@@ -230,7 +230,7 @@ impl CommandRun {
         let (tasks, id) = (Arc::clone(&self.settings.tasks), self.id());
         run_to_completion(move || {
             let failed =
-                |error| ToolOutcome::error(format!("nobody can tell what became of the command: {error}"));
+                |error| ToolOutcome::error(format!("it is unknown what became of the command: {error}"));
             match tasks.find(id) {
                 Ok(Found::NotStarted) => Ok(CommandState::NotStarted),
                 Ok(Found::Running(task)) => Ok(CommandState::Running(Some(task))),

@@ -304,7 +304,7 @@ fn describe_new(path: &Path, guarded: &BTreeSet<PathBuf>) -> Option<(PathBuf, St
         return Some((path.to_owned(), "is new and leads to another repository".to_owned()));
     }
     if is_unreadable(path) {
-        let what = "is new and can't be looked into: nobody knows what git would run in it";
+        let what = "is new and can't be looked into: it is unknown what git would run in it";
         return Some((path.to_owned(), what.to_owned()));
     }
     let is_dot_git = path.file_name().is_some_and(|name| name == DOT_GIT);

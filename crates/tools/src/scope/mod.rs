@@ -15,7 +15,7 @@
 //!
 //! The work folder is a canonical path too, and stays that path: if it goes through a link by now, another session that
 //! may write the folder above it could have put that link there. Then no tool uses anything until the folder is back
-//! ([`Scope::check_work_dir`]). Another real folder in its place is used: whoever could put it there can already reach
+//! ([`Scope::check_work_dir`]). Another real folder in its place is used: a process that could put it there can already reach
 //! everything in it.
 //!
 //! Not detected: a hard link to a file in a denied folder, and a bind mount of a folder inside a denied one.
@@ -134,7 +134,7 @@ impl Scope {
 
     /// The part of the scope that a subagent may use. Its targets are canonical paths that were checked earlier, and the folders above
     /// them may have changed since: no link is followed to one of them, and each is checked again. A target that fails is left out.
-    /// Whoever started the subagent is not the user, so its targets lift no protection: not that of keys, startup files or
+    /// The parent agent started the subagent, not the user, so its targets lift no protection: not that of keys, startup files or
     /// repositories.
     #[must_use]
     pub fn narrow_to(mut self, targets: impl IntoIterator<Item = (PathBuf, Permission)>) -> Self {

@@ -113,7 +113,7 @@ pub(super) struct CancellableReader<'a, R>(pub(super) R, pub(super) &'a CancelFl
 impl<R: Read> Read for CancellableReader<'_, R> {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         match self.1.is_cancelled() {
-            true => Err(io::Error::other("nobody wants it any more")),
+            true => Err(io::Error::other("the search was cancelled")),
             false => self.0.read(buffer),
         }
     }

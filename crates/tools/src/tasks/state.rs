@@ -60,7 +60,7 @@ pub(crate) fn load_task_state(
         return Ok(subagent_state(known));
     }
     let mut state = keeper_state(tasks, id)
-        .map_err(|error| ToolOutcome::error(format!("nobody can tell now how {id} is: {error}")))?;
+        .map_err(|error| ToolOutcome::error(format!("the state of {id} can't be read now: {error}")))?;
     if let (TaskStatus::Running, Some(started_at)) = (state.status, known.started.started_at) {
         state.duration_ms = u64::try_from(unix_millis_now() - started_at.0).ok();
     }

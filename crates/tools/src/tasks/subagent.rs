@@ -98,7 +98,7 @@ pub(super) async fn read(mut read: OutputRead, wait: Option<Duration>, mut stop:
     match status {
         Ok(status) => read.report_subagent(&status),
         Err(_) if read.task.ended.is_some() => read.gone_subagent(),
-        Err(error) => ToolOutcome::error(format!("nobody can tell now how {id} is: {error}")),
+        Err(error) => ToolOutcome::error(format!("the state of {id} can't be read now: {error}")),
     }
 }
 

@@ -59,8 +59,8 @@ impl FollowSources {
     }
 }
 
-/// Follows a session like [`Session::follow`], for others who may not be able to answer its questions. Whoever can says so with
-/// [`attend`].
+/// Follows a session like [`Session::follow`], on behalf of clients that may not be able to answer its questions. One that
+/// can calls [`attend`].
 pub async fn follow_unattended(session: &Session, after: Seq) -> Result<Follower> {
     let missing = || longhaul_journal::Error::NoSuchSession { key: session.key().to_owned() };
     let id = session.known_id().await?.ok_or_else(missing)?;
@@ -70,7 +70,7 @@ pub async fn follow_unattended(session: &Session, after: Seq) -> Result<Follower
     Ok(Follower::start(FollowSources { is_unattended: true, ..sources }, session.key(), id, state))
 }
 
-/// Lets a session that this process runs know that somebody is there who can answer its questions.
+/// Tells a session that this process runs that a client which can answer its questions is connected.
 pub fn attend(session: &Session) -> Option<Attendance> {
     session.runtime_handle().ok().map(|local| local.slot.hub.attend())
 }

@@ -143,7 +143,7 @@ impl Session {
         self.put_answer_of(Sender::Person, question, answer).await
     }
 
-    /// Like [`put_answer`](Self::put_answer), for whoever gives the answer. An agent's answer counts once: it allows nothing from now on,
+    /// Like [`put_answer`](Self::put_answer), with the sender of the answer. An agent's answer counts once: it allows nothing from now on,
     /// and its words are not the user's (P8).
     pub async fn put_answer_of(
         &self,

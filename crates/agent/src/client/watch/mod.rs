@@ -91,7 +91,7 @@ struct WatchQueue {
     state: Mutex<QueueState>,
     changed: Notify,
     scope: WatchScope,
-    /// Nobody who could answer a question is behind this watcher.
+    /// The client behind this watcher can't answer questions.
     is_unattended: AtomicBool,
 }
 
@@ -294,7 +294,7 @@ pub(crate) struct EventHub {
     attendants: Arc<AtomicUsize>,
 }
 
-/// As long as this is held, somebody is there who could answer the session's questions.
+/// While this is held, the session counts a client that can answer its questions.
 #[derive(Debug)]
 pub struct Attendance(Arc<AtomicUsize>);
 
@@ -325,7 +325,7 @@ impl EventHub {
         self.join(watched, WatchScope::EventsAndHeads, None)
     }
 
-    /// Counts somebody who could answer a question.
+    /// Counts a client that can answer questions.
     pub(crate) fn attend(&self) -> Attendance {
         self.attendants.fetch_add(1, Ordering::Relaxed);
         Attendance(self.attendants.clone())
@@ -348,7 +348,7 @@ impl EventHub {
         (Watcher { queue, catch_up: CatchUp::new(journal), _watched: watched }, state.head)
     }
 
-    /// Whether somebody is there who could answer a question: anyone who watches, unless only for others.
+    /// Whether a client that can answer questions is connected: any watcher that is not marked as unattended.
     pub(crate) fn is_attended(&self) -> bool {
         let attends = |queue: Arc<WatchQueue>| !queue.is_unattended.load(Ordering::Relaxed);
         self.attendants.load(Ordering::Relaxed) > 0

@@ -1,6 +1,6 @@
 //! Erasing records from the index (J10).
 //!
-//! A record is taken out of every list of postings that has its slot, so nobody has to know its words, and a stem that no
+//! A record is taken out of every list of postings that has its slot, so its words need not be known, and a stem that no
 //! other record has goes with it, as its vector does. The index marks the records before the journal writes their stubs, and takes them out
 //! afterwards. A concurrent search can't add them again: it reads the journal under the lock of the index, where the stubs
 //! are by then.

@@ -1,7 +1,7 @@
 //! Which records of a block have a stem.
 //!
 //! Each indexed record has a slot: the number of its chunk and its place in there. [`BLOCK_CHUNKS`] chunks are a block,
-//! whoever's they are, and one row of the index says which slots of a block have a stem: as the gaps between them, or as one bit
+//! of whichever sessions, and one row of the index says which slots of a block have a stem: as the gaps between them, or as one bit
 //! for each slot if that is shorter. So the row of the most frequent word has 512 bytes for up to 4,096 records, and a search reads
 //! a word's rows instead of a row for each record.
 

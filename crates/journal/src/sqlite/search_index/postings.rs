@@ -94,7 +94,7 @@ impl RemovedSlots {
         self.0.entry(block_of(chunk)).or_default().insert_chunk(chunk);
     }
 
-    /// Takes the slots out of every list, so nobody has to know which words their records had. A stem that no record has any more
+    /// Takes the slots out of every list, so the words of their records need not be known. A stem that no record has any more
     /// goes with its last slot.
     pub(super) fn remove(&self, change: &Transaction<'_>) -> rusqlite::Result<()> {
         if self.0.is_empty() {
