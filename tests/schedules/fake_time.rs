@@ -1,30 +1,19 @@
-//! The real program under Debian's `faketime`: hours of the clock on the wall pass in seconds.
+//! The real program under `libfaketime`: hours of the clock on the wall pass in seconds.
 
-use std::path::Path;
 use std::process::Command;
 
+use longhaul_testkit::faketime_library;
 use serde_json::json;
 
 use crate::desk::Desk;
 use crate::{Serving, eventually, id_of, inputs_by_slot, show};
 
-const FAKETIME: &str = "/usr/bin/faketime";
-
-/// The program at a time of the past or the future, with a clock that runs this many times as fast.
-fn at(desk: &Desk, time: &str, speed: u32, arguments: &[&str]) -> Command {
-    let plain = desk.command(arguments);
-    let mut command = Command::new(FAKETIME);
-    command.args(["-f", &format!("@{time} x{speed}")]).arg(plain.get_program()).args(plain.get_args());
-    if let Some(folder) = plain.get_current_dir() {
-        command.current_dir(folder);
-    }
-    for (name, value) in plain.get_envs() {
-        match value {
-            Some(value) => drop(command.env(name, value)),
-            None => drop(command.env_remove(name)),
-        }
-    }
-    command.env("TZ", "UTC");
+/// The program at a time of the past or the future. The library is loaded without the program `faketime`, which would stand between the
+/// test and the process that it kills.
+fn at(desk: &Desk, time: &str, arguments: &[&str]) -> Command {
+    let library = faketime_library().expect("install the package faketime, as `scripts/test` does");
+    let mut command = desk.command(arguments);
+    command.env("LD_PRELOAD", library).env("FAKETIME", format!("@{time}")).env("TZ", "UTC");
     command
 }
 
@@ -32,24 +21,20 @@ fn at(desk: &Desk, time: &str, speed: u32, arguments: &[&str]) -> Command {
 /// and after.
 #[test]
 fn a_run_in_the_hour_that_the_clock_leaves_out_comes_once_at_its_end() {
-    assert!(
-        Path::new(FAKETIME).exists(),
-        "{FAKETIME} is missing; install the package faketime, as `scripts/test` does"
-    );
     let answer = json!({"text": "Nothing is new."});
     let desk = Desk::new(&json!([answer, answer, answer]));
     let add =
         ["schedules", "add", "night", "--cron", "30 2 * * *", "--zone", "Europe/Berlin", "What is new?"];
-    assert!(at(&desk, "2027-03-27 12:00:00", 1, &add).status().unwrap().success());
+    assert!(at(&desk, "2027-03-27 12:00:00", &add).status().unwrap().success());
 
     // One that ends before the slot, and one that comes after an outage of minutes.
-    let first = Serving::start(at(&desk, "2027-03-28 00:50:00", 1, &["serve", "--no-http"]));
+    let first = Serving::start(at(&desk, "2027-03-28 00:50:00", &["serve", "--no-http"]));
     eventually("it has not begun", || show(&desk, "night")["status"] != "invalid");
     first.kill();
-    let second = Serving::start(at(&desk, "2027-03-28 00:59:55", 1, &["serve", "--no-http"]));
+    let second = Serving::start(at(&desk, "2027-03-28 00:59:55", &["serve", "--no-http"]));
     eventually("the run has not ended", || show(&desk, "night")["last"]["outcome"] == "completed");
     second.kill();
-    let third = Serving::start(at(&desk, "2027-03-28 01:10:00", 1, &["serve", "--no-http"]));
+    let third = Serving::start(at(&desk, "2027-03-28 01:10:00", &["serve", "--no-http"]));
     std::thread::sleep(std::time::Duration::from_secs(3));
     third.kill();
 

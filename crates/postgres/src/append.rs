@@ -147,7 +147,11 @@ async fn has_records(db: &Database, stream: &StreamName, placed: &PlacedRecords)
 }
 
 async fn send(db: &Database, stream: &StreamName, arguments: &AppendArguments) -> Result<AppendAnswer> {
-    match db.write(APPEND_SQL, &arguments.parameters()).await {
+    let sent = match arguments.as_one_record() {
+        Some(one) => db.write(APPEND_ONE_SQL, &one).await,
+        None => db.write(APPEND_SQL, &arguments.parameters()).await,
+    };
+    match sent {
         Ok(rows) => {
             let row = only_row(rows, &db.address)?;
             db.set_clock(rows::column(&row, 4).unwrap_or(db.now().0));
@@ -200,6 +204,9 @@ fn missing_blob(stream: &StreamName, error: &tokio_postgres::Error) -> Error {
 
 const APPEND_SQL: &str = "SELECT * FROM longhaul.append(
     $1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, $20, $21, $22)";
+
+/// The same for one record with a body, without blobs and names.
+const APPEND_ONE_SQL: &str = "SELECT * FROM longhaul.append_one($1, $2, $3, $4, $5, $6, $7, $8, $9, $10)";
 
 fn answer(stream: &StreamName, row: &Row) -> AppendAnswer {
     let stream = stream.clone();
@@ -320,6 +327,28 @@ impl AppendArguments {
     /// Accepts references to blobs whose bytes were lost, as the records of a salvaged session have them.
     pub(crate) fn with_lost_blobs(self) -> Self {
         Self { do_lost_blobs_count: true, ..self }
+    }
+
+    /// The arguments of the function `longhaul.append_one`, if it can take this append.
+    fn as_one_record(&self) -> Option<[Parameter<'_>; 10]> {
+        let ([at], [kind], [key], [hash], [Some(body)]) =
+            (&self.ats[..], &self.kinds[..], &self.keys[..], &self.hashes[..], &self.bodies[..])
+        else {
+            return None;
+        };
+        let is_plain = self.blobs.is_none() && self.uses.is_none() && self.names.is_none();
+        is_plain.then_some([
+            (&self.stream, Type::TEXT),
+            (&self.head, Type::INT8),
+            (&self.hash, Type::BYTEA),
+            (&self.token, Type::INT8),
+            (&self.lease_ms, Type::INT8),
+            (at, Type::INT8),
+            (kind, Type::TEXT),
+            (key, Type::BYTEA),
+            (hash, Type::BYTEA),
+            (body, Type::TEXT),
+        ])
     }
 
     fn parameters(&self) -> [Parameter<'_>; 22] {

@@ -13,6 +13,7 @@
 //! | `terminal`, `screen`, `screen_svg` | a program in a terminal of its own; the screen that a user sees, and as SVG |
 //! | `postgres_server` | a PostgreSQL server that all tests share or that one test has alone, and a pooler |
 //! | `random` | random numbers with a printed seed |
+//! | `clock` | a library that gives a program another time |
 //! | `embedding_server` | a server with `/v1/embeddings` that knows a few synonyms |
 //! | `events` | collecting the events of a session |
 //! | `invariants` | what must hold for the records of any session |
@@ -21,6 +22,7 @@
 
 #![allow(clippy::unwrap_used, clippy::missing_panics_doc, reason = "a test that can't go on should stop")]
 
+mod clock;
 mod embedding_server;
 mod events;
 mod history;
@@ -37,6 +39,7 @@ mod test_home;
 mod web_server;
 pub mod wire;
 
+pub use clock::faketime_library;
 pub use embedding_server::{EmbeddingManner, EmbeddingServer};
 pub use events::{collect_until, ended_turn};
 pub use history::repeat_turn;

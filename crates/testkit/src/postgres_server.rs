@@ -16,6 +16,10 @@ use rustix::fs::{FlockOperation, flock};
 
 /// How long a server may take to start or stop on a busy machine.
 const TEST_TIMEOUT: Duration = Duration::from_secs(60);
+/// The variable with the folder of the server's programs, for another version than the newest that the system has.
+const PROGRAMS: &str = "LONGHAUL_POSTGRES_BIN";
+/// Connections of a server unless a test says otherwise.
+const MAX_CONNECTIONS: u32 = 200;
 /// The user that root runs servers as.
 const NOBODY: u32 = 65_534;
 
@@ -28,6 +32,7 @@ pub struct PostgresServer {
     own: Option<tempfile::TempDir>,
     /// `on` for measurements. A crash of the server alone loses nothing without it.
     fsync: &'static str,
+    max_connections: u32,
 }
 
 /// How a server is stopped.
@@ -42,13 +47,23 @@ pub enum StopMode {
 impl PostgresServer {
     /// The server that all tests of this user share.
     pub fn shared() -> Self {
-        let folder = std::env::temp_dir().join(format!("longhaul-pg-{}", rustix::process::getuid().as_raw()));
+        let user = rustix::process::getuid().as_raw();
+        // A server of another version has a folder of its own.
+        let version: String = std::env::var(PROGRAMS).unwrap_or_default();
+        let version: String = version.chars().filter(char::is_ascii_digit).collect();
+        let folder = std::env::temp_dir().join(format!("longhaul-pg-{user}{version}"));
         fs::create_dir_all(&folder).unwrap();
         let users = open_lock(&folder.join("users.lock"));
         flock(&users, FlockOperation::LockShared).unwrap();
         let starting = open_lock(&folder.join("start.lock"));
         flock(&starting, FlockOperation::LockExclusive).unwrap();
-        let server = Self { folder: folder.join("server"), _users: Some(users), own: None, fsync: "off" };
+        let server = Self {
+            folder: folder.join("server"),
+            _users: Some(users),
+            own: None,
+            fsync: "off",
+            max_connections: MAX_CONNECTIONS,
+        };
         if !server.is_running() {
             let _ = fs::remove_dir_all(&server.folder);
             server.initialise("trust");
@@ -77,10 +92,36 @@ impl PostgresServer {
         server
     }
 
+    /// A server for this test alone that takes so many connections, of which PostgreSQL keeps three for superusers.
+    pub fn with_connections(max_connections: u32) -> Self {
+        let mut server = Self::alone();
+        server.stop(StopMode::Fast);
+        server.max_connections = max_connections;
+        server.start();
+        server
+    }
+
+    /// Ends the recovery of a replica, which takes writes from then on.
+    pub fn promote(&self) {
+        run(self.program("pg_ctl").args(["promote", "-w", "-t", "60", "-D"]).arg(self.data()));
+    }
+
+    /// The process of the server.
+    pub fn pid(&self) -> u32 {
+        let file = fs::read_to_string(self.data().join("postmaster.pid")).unwrap();
+        file.lines().next().unwrap().parse().unwrap()
+    }
+
     fn alone_with(authentication: &str) -> Self {
         let own = tempfile::Builder::new().prefix("lh-pg-").tempdir().unwrap();
         fs::set_permissions(own.path(), fs::Permissions::from_mode(0o755)).unwrap();
-        let server = Self { folder: own.path().join("server"), _users: None, own: Some(own), fsync: "off" };
+        let server = Self {
+            folder: own.path().join("server"),
+            _users: None,
+            own: Some(own),
+            fsync: "off",
+            max_connections: MAX_CONNECTIONS,
+        };
         server.initialise(authentication);
         server.start();
         server
@@ -90,7 +131,13 @@ impl PostgresServer {
     pub fn replica(&self) -> Self {
         let own = tempfile::Builder::new().prefix("lh-pg-").tempdir().unwrap();
         fs::set_permissions(own.path(), fs::Permissions::from_mode(0o755)).unwrap();
-        let replica = Self { folder: own.path().join("server"), _users: None, own: Some(own), fsync: "off" };
+        let replica = Self {
+            folder: own.path().join("server"),
+            _users: None,
+            own: Some(own),
+            fsync: "off",
+            max_connections: MAX_CONNECTIONS,
+        };
         fs::create_dir_all(&replica.folder).unwrap();
         give_to_nobody(&replica.folder);
         run(self.program("pg_basebackup").args(["-R", "-c", "fast", "-D"]).arg(replica.data()));
@@ -113,13 +160,16 @@ impl PostgresServer {
         self.folder.join("data")
     }
 
-    /// A program of the newest server that is installed, run as the user that the server runs as.
+    /// A program of the newest server that is installed, or of the one that `LONGHAUL_POSTGRES_BIN` names, run as the user that
+    /// the server runs as.
     fn program(&self, name: &str) -> Command {
         let versions = fs::read_dir("/usr/lib/postgresql").into_iter().flatten().flatten();
         let mut found: Vec<PathBuf> = versions.map(|version| version.path().join("bin").join(name)).collect();
         found.retain(|program| program.exists());
         found.sort();
-        let program = found.pop().unwrap_or_else(|| panic!("no {name}: install postgresql"));
+        let named = std::env::var_os(PROGRAMS).map(|folder| PathBuf::from(folder).join(name));
+        let program =
+            named.or_else(|| found.pop()).unwrap_or_else(|| panic!("no {name}: install postgresql"));
         let mut command = as_nobody(program);
         command.current_dir(&self.folder).env("PGHOST", &self.folder).env("PGUSER", "postgres");
         command.env("PGPASSWORD", "open sesame").stdin(Stdio::null());
@@ -129,9 +179,10 @@ impl PostgresServer {
     /// Starts the server, after [`Self::stop`] too.
     pub fn start(&self) {
         let options = format!(
-            "-k {} -c listen_addresses= -c fsync={} -c max_connections=200 -c shared_buffers=64MB -c max_wal_size=1GB",
+            "-k {} -c listen_addresses= -c fsync={} -c max_connections={} -c shared_buffers=64MB -c max_wal_size=1GB",
             self.folder.display(),
-            self.fsync
+            self.fsync,
+            self.max_connections
         );
         let log = self.folder.join("log");
         let mut start = self.program("pg_ctl");

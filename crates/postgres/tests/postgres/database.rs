@@ -31,9 +31,13 @@ impl TestDatabase {
 
     /// An empty database of a server of its own, behind a proxy that loses answers.
     pub(crate) fn behind_proxy() -> Self {
-        let mut database = Self::of(PostgresServer::alone());
-        database.proxy = Some(CuttingProxy::start(&database.server));
-        database
+        Self::of(PostgresServer::alone()).with_proxy()
+    }
+
+    /// The same behind a proxy.
+    pub(crate) fn with_proxy(mut self) -> Self {
+        self.proxy = Some(CuttingProxy::start(&self.server));
+        self
     }
 
     /// The same behind PgBouncer.

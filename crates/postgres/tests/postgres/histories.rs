@@ -1,6 +1,8 @@
 //! N1, N4: a checker of histories. Nodes take and lose leases and append while answers are lost, connections are ended and the server crashes; what
 //! they were told is compared with what the streams hold, against the model of one stream with one writer at a time.
 //!
+//! The nodes are tasks of one process here; in `process_histories` they are processes, with the faults that only a process can have.
+//!
 //! `LONGHAUL_SEEDS` sets how many histories are played, `LONGHAUL_SEED` the first seed.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -15,16 +17,16 @@ use longhaul_testkit::{SeededRandom, StopMode};
 
 use crate::database::TestDatabase;
 
-const NODES: u64 = 3;
-const STREAMS: u64 = 3;
+pub(crate) const NODES: u64 = 3;
+pub(crate) const STREAMS: u64 = 3;
 const OPERATIONS: u64 = 30;
 /// Faults in one history.
 const FAULTS: u64 = 20;
-const LEASE_EXPIRY: Duration = Duration::from_millis(60);
+pub(crate) const LEASE_EXPIRY: Duration = Duration::from_millis(60);
 
 /// What a node was told about one append.
 #[derive(Debug, Clone)]
-enum Told {
+pub(crate) enum Told {
     /// Committed, with the position and the hash.
     Committed(Seq, Hash),
     /// Refused: it must not be there.
@@ -37,49 +39,91 @@ enum Told {
 
 /// One append of a history.
 #[derive(Debug, Clone)]
-struct Attempt {
-    stream: usize,
+pub(crate) struct Attempt {
+    pub(crate) stream: usize,
     /// In the body of the record; retries of the same input have it again.
-    name: String,
+    pub(crate) name: String,
     /// The token under which it was appended.
-    token: Option<u64>,
-    told: Told,
+    pub(crate) token: Option<u64>,
+    pub(crate) told: Told,
 }
 
-type History = Arc<Mutex<Vec<Attempt>>>;
+/// Where a node writes down what it tries and what it is told.
+pub(crate) trait HistoryLog: Send + Sync {
+    /// Called before the append is sent: a process that is killed then was told nothing.
+    fn begin(&self, stream: usize, name: &str, token: Option<u64>);
+    fn end(&self, attempt: Attempt);
+}
 
+#[derive(Default)]
+struct MemoryLog(Mutex<Vec<Attempt>>);
+
+impl HistoryLog for MemoryLog {
+    fn begin(&self, _: usize, _: &str, _: Option<u64>) {}
+
+    fn end(&self, attempt: Attempt) {
+        self.0.lock().unwrap().push(attempt);
+    }
+}
+
+/// What the nodes of one history write to.
+#[derive(Clone)]
+pub(crate) struct HistoryStreams {
+    /// Written under leases.
+    pub(crate) sessions: Vec<StreamName>,
+    /// Written by every node, with keys.
+    pub(crate) inboxes: Vec<StreamName>,
+}
+
+impl HistoryStreams {
+    pub(crate) fn generate() -> Self {
+        Self {
+            sessions: (0..STREAMS).map(|_| StreamName::session(SessionId::generate())).collect(),
+            inboxes: (0..STREAMS).map(|_| StreamName::inbox(SessionId::generate())).collect(),
+        }
+    }
+
+    /// All of them. The place of one is its number in the history.
+    pub(crate) fn all(&self) -> impl Iterator<Item = &StreamName> {
+        self.sessions.iter().chain(&self.inboxes)
+    }
+}
+
+/// The name and the token, and bytes that make the tables grow.
 fn note(name: &str, token: Option<u64>) -> NewRecord {
-    SessionRecord::Note(Note::new(format!("{name} {}", token.unwrap_or(0)))).encode()
+    let padding = "x".repeat(1_200);
+    SessionRecord::Note(Note::new(format!("{name} {} {padding}", token.unwrap_or(0)))).encode()
 }
 
 async fn attempt(
     journal: &dyn Journal,
-    history: &History,
+    history: &dyn HistoryLog,
     stream: usize,
     name: String,
     append: Append,
     token: Option<u64>,
 ) -> Told {
+    history.begin(stream, &name, token);
     let told = match journal.append(append).await {
         Ok(records) => Told::Committed(records[0].seq, records[0].hash),
         Err(Error::Duplicate { seq, .. }) => Told::Duplicate(seq),
         Err(Error::Unreachable { .. }) => Told::Unknown,
-        Err(Error::Conflict { .. } | Error::Fenced { .. }) => Told::Refused,
+        Err(Error::Conflict { .. } | Error::Fenced { .. } | Error::DiskFull { .. }) => Told::Refused,
         Err(error) => panic!("{name}: {error:?}"),
     };
-    history.lock().unwrap().push(Attempt { stream, name, token, told: told.clone() });
+    history.end(Attempt { stream, name, token, told: told.clone() });
     told
 }
 
 /// One node: it takes leases, appends under them, puts inputs with keys, and forgets what it held now and then.
-async fn play_node(
+pub(crate) async fn play_node(
     journal: Arc<dyn Journal>,
-    streams: Vec<StreamName>,
-    inboxes: Vec<StreamName>,
-    history: History,
+    streams: HistoryStreams,
+    history: Arc<dyn HistoryLog>,
     node: u64,
     seed: u64,
 ) {
+    let HistoryStreams { sessions, inboxes } = streams;
     let mut random = SeededRandom::from_seed(seed.wrapping_mul(31).wrapping_add(node));
     let mut leases: BTreeMap<usize, Lease> = BTreeMap::new();
     for number in 0..OPERATIONS {
@@ -88,34 +132,27 @@ async fn play_node(
         match random.below(10) {
             0 => drop(leases.remove(&place)),
             1 => tokio::time::sleep(Duration::from_millis(random.below(100))).await,
-            2..=4 => {
-                let record = note(&name, None).with_key(&name);
-                let append = Append::to(&inboxes[place]).record(record);
-                let inbox = place + streams.len();
-                // A client that got no answer puts the same input again, under the same key.
-                while let Told::Unknown =
-                    attempt(&*journal, &history, inbox, name.clone(), append.clone(), None).await
-                {
-                }
-            }
+            2..=4 => put_input(&*journal, &inboxes, &*history, sessions.len() + place, name).await,
             _ => {
                 let lease = match leases.get(&place) {
                     Some(lease) => lease.clone(),
-                    None => match journal.acquire_lease(&streams[place]).await {
+                    None => match journal.acquire_lease(&sessions[place]).await {
                         Ok(lease) => leases.entry(place).or_insert(lease).clone(),
-                        Err(Error::Held { .. } | Error::Unreachable { .. }) => continue,
+                        Err(Error::Held { .. } | Error::Unreachable { .. } | Error::DiskFull { .. }) => {
+                            continue;
+                        }
                         Err(error) => panic!("{error:?}"),
                     },
                 };
                 let token = Some(lease.token);
                 let mut append = Append::under(&lease).record(note(&name, token));
                 if random.below(2) == 0
-                    && let Ok(head) = journal.head(&streams[place]).await
+                    && let Ok(head) = journal.head(&sessions[place]).await
                 {
                     append = append.expecting(head.seq);
                 }
                 if !matches!(
-                    attempt(&*journal, &history, place, name, append, token).await,
+                    attempt(&*journal, &*history, place, name, append, token).await,
                     Told::Committed(..)
                 ) {
                     leases.remove(&place);
@@ -125,15 +162,28 @@ async fn play_node(
     }
 }
 
+/// Puts an input. A client that got no answer puts the same input again, under the same key.
+pub(crate) async fn put_input(
+    journal: &dyn Journal,
+    inboxes: &[StreamName],
+    history: &dyn HistoryLog,
+    place: usize,
+    name: String,
+) {
+    let inbox = &inboxes[place % inboxes.len()];
+    let append = Append::to(inbox).record(note(&name, None).with_key(&name));
+    while let Told::Unknown = attempt(journal, history, place, name.clone(), append.clone(), None).await {}
+}
+
 /// What is wrong with a stream, given what the nodes were told.
-fn violations(place: usize, records: &[Record], history: &[Attempt]) -> Vec<String> {
+pub(crate) fn violations(place: usize, records: &[Record], history: &[Attempt]) -> Vec<String> {
     let mut found = Vec::new();
     let held: Vec<(String, u64)> = records
         .iter()
         .map(|record| match SessionRecord::decode(record) {
             Ok(SessionRecord::Note(note)) => {
-                let (name, token) = note.text.split_once(' ').unwrap();
-                (name.to_owned(), token.parse().unwrap())
+                let mut words = note.text.split(' ');
+                (words.next().unwrap().to_owned(), words.next().unwrap().parse().unwrap())
             }
             other => panic!("not a note: {other:?}"),
         })
@@ -180,21 +230,13 @@ fn violations(place: usize, records: &[Record], history: &[Attempt]) -> Vec<Stri
 
 async fn play_history(database: &TestDatabase, seed: u64) {
     let mut random = SeededRandom::from_seed(seed);
-    let streams: Vec<StreamName> = (0..STREAMS).map(|_| StreamName::session(SessionId::generate())).collect();
-    let inboxes: Vec<StreamName> = (0..STREAMS).map(|_| StreamName::inbox(SessionId::generate())).collect();
-    let history = History::default();
+    let streams = HistoryStreams::generate();
+    let log = Arc::new(MemoryLog::default());
     let options = PostgresOptions { lease_expiry: LEASE_EXPIRY, ..PostgresOptions::default() };
     let mut nodes = Vec::new();
     for node in 0..NODES {
         let journal: Arc<dyn Journal> = Arc::new(database.open_with(options.clone()).await.unwrap());
-        nodes.push(tokio::spawn(play_node(
-            journal,
-            streams.clone(),
-            inboxes.clone(),
-            history.clone(),
-            node,
-            seed,
-        )));
+        nodes.push(tokio::spawn(play_node(journal, streams.clone(), log.clone(), node, seed)));
     }
     // A crash takes a second, a lost answer nothing.
     let crash_at = (random.below(10) == 0).then(|| random.below(FAULTS));
@@ -219,14 +261,24 @@ async fn play_history(database: &TestDatabase, seed: u64) {
         node.await.unwrap();
     }
 
+    let history = log.0.lock().unwrap().clone();
+    check_history(database, &streams, &history, seed).await;
+}
+
+/// Compares what nodes were told with what the streams hold.
+pub(crate) async fn check_history(
+    database: &TestDatabase,
+    streams: &HistoryStreams,
+    history: &[Attempt],
+    seed: u64,
+) {
     // The last answer to be lost may be the first one that the reader gets.
     let reader = match database.try_open().await {
         Ok(reader) => reader,
         Err(_) => database.try_open().await.unwrap(),
     };
-    let history = history.lock().unwrap().clone();
-    for (place, stream) in streams.iter().chain(&inboxes).enumerate() {
-        let found = violations(place, &read_all(&reader, stream).await, &history);
+    for (place, stream) in streams.all().enumerate() {
+        let found = violations(place, &read_all(&reader, stream).await, history);
         assert!(found.is_empty(), "seed {seed}, {stream}: {found:#?}\n{history:#?}");
     }
     let acknowledged = history.iter().filter(|attempt| matches!(attempt.told, Told::Committed(..))).count();
@@ -234,17 +286,22 @@ async fn play_history(database: &TestDatabase, seed: u64) {
     assert!(reader.verify().await.unwrap().is_sound(), "seed {seed}");
 }
 
-#[tokio::test(flavor = "multi_thread")]
-async fn random_faults_lose_nothing_and_repeat_nothing() {
+/// Plays histories on one database: `LONGHAUL_SEEDS` of them, from `LONGHAUL_SEED`.
+pub(crate) async fn play_seeds(play: impl AsyncFn(u64)) {
     let number = |name: &str, default: u64| {
         std::env::var(name).ok().and_then(|value| value.parse().ok()).unwrap_or(default)
     };
     let (first, count) = (number("LONGHAUL_SEED", 1), number("LONGHAUL_SEEDS", 50));
-    let database = TestDatabase::behind_proxy();
     for seed in first..first + count {
         println!("LONGHAUL_SEED={seed} LONGHAUL_SEEDS=1");
-        play_history(&database, seed).await;
+        play(seed).await;
     }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn random_faults_lose_nothing_and_repeat_nothing() {
+    let database = TestDatabase::behind_proxy();
+    play_seeds(async |seed| play_history(&database, seed).await).await;
 }
 
 /// The checker finds each kind of violation.

@@ -12,4 +12,5 @@ mod direct;
 mod faults;
 mod histories;
 mod pooled;
+mod process_histories;
 mod wakes;
