@@ -94,8 +94,10 @@ fn a_fuzzer_of_the_whole_document_finds_nothing() {
 fn fuzz(server: &HttpServer, examples: &str, config: &str) {
     std::fs::write(server.desk.work().join("schemathesis.toml"), config).unwrap();
     let mut fuzzer = Command::new(peer("judges/bin/schemathesis"));
+    // One worker: before 3.11.9, Python's parser counts its recursion for all threads together, and the fuzzer parses its own source
+    // in each of them. Now and then it dies of "AST constructor recursion depth mismatch".
     fuzzer
-        .args(["run", &format!("{}/openapi.json", server.url()), "--workers", "2", "--request-timeout", "60"])
+        .args(["run", &format!("{}/openapi.json", server.url()), "--workers", "1", "--request-timeout", "60"])
         .args(["--header", &format!("Authorization: Bearer {TOKEN}")])
         .args(["--phases", "examples,coverage,fuzzing", "--generation-deterministic"])
         .args(["--max-examples", examples, "--checks"])
