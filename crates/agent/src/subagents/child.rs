@@ -10,11 +10,12 @@ use longhaul_protocol::{
     Outcome, ParentLink, Question, Record, Sender, SessionId, SessionRecord, StreamName, TaskEnded, TaskId,
     TaskStatus, TurnEnded,
 };
+use longhaul_redact::Redactor;
 use longhaul_tools::{OutputLimit, truncate_output};
 
 use crate::Result;
 use crate::client::accepted::{RepeatCheck, accept_input};
-use crate::client::creation::create_session;
+use crate::client::creation::{SessionStart, create_session};
 use crate::client::questions::open_questions;
 use crate::replay::load;
 use crate::runtime::RuntimeShared;
@@ -131,18 +132,33 @@ pub(super) struct NewChild<'a> {
     pub(super) prompt: &'a str,
 }
 
+/// Whether a subagent has its prompt.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum ChildStart {
+    Started,
+    /// A worker holds its session, so its first record can't be written yet. Without that record it has no parent: no limit, scope or
+    /// permission mode of its parent would hold for it.
+    Held,
+}
+
 /// Starts a subagent: its name, its first record, its prompt. What is there already stays as it is.
-pub(super) async fn start_child(runtime: &RuntimeShared, new: NewChild<'_>) -> Result<()> {
+pub(super) async fn start_child(
+    journal: &dyn Journal,
+    redactor: &Redactor,
+    new: NewChild<'_>,
+) -> Result<ChildStart> {
     let NewChild { child: ChildSession { session, key }, parent, work_dir, prompt } = new;
-    let journal = &*runtime.journal;
     bind_session_key(journal, key, *session).await?;
-    create_session(journal, key, *session, work_dir, Some(parent)).await?;
+    match create_session(journal, key, *session, work_dir, Some(parent)).await? {
+        SessionStart::Begun | SessionStart::BegunBefore => {}
+        SessionStart::BegunBy(_) => return Ok(ChildStart::Held),
+    }
     let sender = Sender::Parent { session: parent.session, call: parent.call };
     let input = Input { sender, ..Input::new(InputId::generate(), prompt, JoinMode::Join) };
-    let record = runtime.redactor.redact_record(InboxRecord::Input(input).encode());
+    let record = redactor.redact_record(InboxRecord::Input(input).encode());
     let key = prompt_key(parent.call);
     accept_input(journal, *session, 0, record, vec![], Some((&key, RepeatCheck::Key))).await?;
-    Ok(())
+    Ok(ChildStart::Started)
 }
 
 /// The key of a subagent's prompt in its inbox.
@@ -288,3 +304,7 @@ pub(crate) async fn end_child_tasks(runtime: &Arc<RuntimeShared>, id: SessionId)
         tokio::time::sleep(TASK_CHECK_INTERVAL).await;
     }
 }
+
+#[cfg(test)]
+#[path = "child_tests.rs"]
+mod tests;

@@ -13,7 +13,7 @@ use tokio::time::Instant;
 
 use super::admission::{Admission, admit, release};
 use super::child::{
-    ChildEnd, ChildState, GONE, NewChild, end_child_tasks, read_child, start_child, stop_child,
+    ChildEnd, ChildStart, ChildState, GONE, NewChild, end_child_tasks, read_child, start_child, stop_child,
     task_ended_without_turn,
 };
 use super::watch::ChildWatch;
@@ -130,8 +130,11 @@ impl SubagentRun {
         }
         let work_dir = new.work_dir.as_deref();
         let child = NewChild { child: &self.child, parent: &new.parent, work_dir, prompt: &new.prompt };
-        start_child(&self.runtime, child).await?;
-        Ok(Some(Admission::Granted))
+        Ok(Some(match start_child(journal, &self.runtime.redactor, child).await? {
+            ChildStart::Started => Admission::Granted,
+            // It is admitted once, so that trying again soon changes nothing.
+            ChildStart::Held => Admission::Full,
+        }))
     }
 
     /// The call was stopped before the subagent began.

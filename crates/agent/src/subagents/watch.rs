@@ -16,7 +16,7 @@ const CHECK_INTERVAL: Duration = Duration::from_secs(1);
 pub(crate) struct ChildWatch {
     runtime: Arc<RuntimeShared>,
     id: SessionId,
-    /// `None` until its session has a name.
+    /// `None` until its session has its first record.
     watched: Option<(Arc<SessionSlot>, Watcher)>,
     head: Seq,
 }
@@ -32,6 +32,8 @@ impl ChildWatch {
     async fn find(&mut self) {
         if self.watched.is_none()
             && let Ok(Some(entry)) = self.runtime.journal.session_with_id(self.id).await
+            // A worker that is woken before holds the lease under which the first record names the parent.
+            && entry.head.seq > 0
         {
             let slot = self.runtime.session_slot(&entry.key, Some(self.id));
             let watcher = slot.hub.watch(slot.clone(), self.runtime.journal.clone());

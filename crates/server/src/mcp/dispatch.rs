@@ -71,7 +71,7 @@ impl PendingResult {
         context: &ClientContext,
         progress: Option<Progress>,
     ) -> McpResult<Value> {
-        let report = self.turn.run(client.state.shutdown(), progress).await?;
+        let report = self.turn.run(client.state.journal(), client.state.shutdown(), progress).await?;
         let result = match (self.of, &report.stand) {
             // Questions of an earlier turn are not answered with this call.
             (ResultOf::Send(task), TurnStand::Asking(questions))

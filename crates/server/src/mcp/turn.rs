@@ -1,8 +1,10 @@
 //! What a client gets of a turn, and waiting for it.
 
+use std::sync::Arc;
 use std::time::Duration;
 
-use longhaul_agent::{Session, TurnLocator, TurnStep};
+use longhaul_agent::{RecordedTurn, Session, TurnLocator, TurnStep};
+use longhaul_journal::Journal;
 use longhaul_protocol::{Outcome, Question, QuestionKind, TurnEnded};
 use serde_json::{Value, json};
 use tokio::sync::{mpsc, watch};
@@ -153,11 +155,12 @@ impl TurnWait {
     /// Waits until there is something to tell. An error if the server stops before.
     pub(super) async fn run(
         self,
+        journal: Arc<dyn Journal>,
         mut stopped: watch::Receiver<bool>,
         mut progress: Option<Progress>,
     ) -> McpResult<TurnReport> {
         let Self { session, locator, mut turn, until } = self;
-        let mut follower = session.follow_turn(locator).await?;
+        let mut follower = session.follow_turn(locator.clone()).await?;
         let mut plan = None;
         let mut ticks = tokio::time::interval(PROGRESS_INTERVAL);
         let report = |turn, stand| TurnReport { session: session.key().to_owned(), turn, stand };
@@ -175,7 +178,8 @@ impl TurnWait {
                     let mut open = session.open_questions().await?;
                     // The next turn settles the question of a plan.
                     open.retain(|open| open.kind != QuestionKind::Plan);
-                    if !open.is_empty() {
+                    // The follower may be behind: the questions are of an earlier turn only if this one has not begun after they were read.
+                    if !open.is_empty() && !has_begun(&session, &journal, &locator).await? {
                         return Ok(report(turn, TurnStand::Asking(open)));
                     }
                 }
@@ -206,4 +210,10 @@ impl TurnWait {
             }
         }
     }
+}
+
+/// Whether the records have the beginning of a turn, or that none will begin.
+async fn has_begun(session: &Session, journal: &Arc<dyn Journal>, locator: &TurnLocator) -> McpResult<bool> {
+    let Some(id) = session.id() else { return Ok(false) };
+    Ok(RecordedTurn::new(&**journal, id, locator.clone()).next().await?.is_some())
 }

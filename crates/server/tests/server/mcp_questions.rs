@@ -129,7 +129,7 @@ async fn a_call_is_repeated_with_the_answer_to_its_question() {
     let answered = repeat(json!({id: {"action": "accept", "content": {"answer": "yes"}}})).await;
 
     assert_eq!(asked["resultType"], "input_required", "{asked}");
-    assert_eq!(unanswered["inputRequests"], asked["inputRequests"]);
+    assert_eq!(unanswered["inputRequests"], asked["inputRequests"], "{unanswered}");
     assert_eq!((&answered["content"][0]["text"], runs(&server.home)), (&json!("It ran."), 1), "{answered}");
     let (_, session) = server.get("/api/sessions/a").await;
     assert_eq!(session["turns"], 1);
