@@ -12,8 +12,8 @@ use std::collections::BTreeMap;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
-use longhaul_journal::records;
-use longhaul_protocol::{InboxRecord, ScheduleRecord, Sender, SlotAction, StreamName};
+use longhaul_journal::{Journal, records};
+use longhaul_protocol::{InboxRecord, ScheduleRecord, Sender, SessionRecord, SlotAction, StreamName};
 use longhaul_testkit::SeededRandom;
 use serde_json::{Value, json};
 
@@ -171,6 +171,34 @@ fn people_pause_run_and_delete_schedules() {
     assert!(resumed.starts_with("longhaul: resumed look; next 20"), "{resumed}");
     assert_eq!(deleted, "longhaul: deleted look\n");
     assert_eq!(desk.json(&["schedules", "--json"]), json!([]));
+}
+
+/// W3: a heartbeat with nothing to do is a quiet turn, and the run says what it answered.
+#[test]
+fn a_heartbeat_may_find_nothing_to_do() {
+    let desk = Desk::new(&json!([{"text": "Nothing to do."}]));
+    let (code, _, stderr) =
+        add(&desk, &["builds", "--every", "1h", "--heartbeat", "-s", "work", "Are the builds green?"]);
+    assert_eq!(code, 0, "{stderr}");
+    assert_eq!(show(&desk, "builds")["heartbeat"], json!(true));
+    assert!(desk.run(&["schedules", "show", "builds"]).1.contains("heartbeat"));
+    assert_eq!(desk.run(&["schedules", "run", "builds"]).0, 0);
+    let _serving = serve(&desk);
+
+    eventually("the run ends", || show(&desk, "builds")["last"]["outcome"] == "completed");
+
+    let shown = desk.run(&["sessions", "show", "work"]).1;
+    assert!(shown.contains("Nothing to do."), "{shown}");
+    let ends = desk.with_journal(|journal| async move {
+        let session = journal.session("work").await.unwrap().unwrap();
+        let records = records(&*journal, &StreamName::session(session.id), 1).collect().await.unwrap();
+        let ends = records.iter().filter_map(|record| match SessionRecord::decode(record) {
+            Ok(SessionRecord::TurnEnded(ended)) => Some(ended.is_quiet()),
+            _ => None,
+        });
+        ends.collect::<Vec<_>>()
+    });
+    assert_eq!(ends, [true]);
 }
 
 /// B1: a run that would cost more than `cost_per_run` ends with that limit.

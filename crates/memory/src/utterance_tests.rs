@@ -277,8 +277,13 @@ fn what_an_agent_wrote_is_not_heard_as_the_user() {
         let taken = InputTaken::of(Input { sender, ..input }, 1);
         UtteranceReader::default().push(&record(1, &SessionRecord::InputTaken(taken))).remove(0).speaker
     };
-    let schedule =
-        |by_agent| Sender::Schedule { id: "nightly".to_owned(), slot: At(0), by_agent, max_cost_nano: None };
+    let schedule = |by_agent| Sender::Schedule {
+        id: "nightly".to_owned(),
+        slot: At(0),
+        by_agent,
+        max_cost_nano: None,
+        heartbeat: false,
+    };
 
     assert_eq!(speaker_of(Sender::Person), Speaker::User);
     assert_eq!(speaker_of(schedule(false)), Speaker::User);

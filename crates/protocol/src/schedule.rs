@@ -71,6 +71,9 @@ pub struct ScheduleSpec {
     /// Failures in a row after which it pauses; 0 for never.
     #[serde(default = "ScheduleSpec::default_max_failures")]
     pub max_failures: u32,
+    /// A heartbeat: a run may end with "nothing to do", and such runs don't stay in the context.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub heartbeat: bool,
     /// Whether it runs.
     #[serde(default = "ScheduleSpec::default_enabled")]
     pub enabled: bool,
@@ -94,6 +97,7 @@ impl ScheduleSpec {
             jitter: Self::default_jitter(),
             cost_per_run: 0.0,
             max_failures: Self::default_max_failures(),
+            heartbeat: false,
             enabled: Self::default_enabled(),
         }
     }

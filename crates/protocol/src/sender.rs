@@ -32,6 +32,9 @@ pub enum Sender {
         /// Billionths of a US dollar that the turn may cost; unset for no limit.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         max_cost_nano: Option<u64>,
+        /// The schedule is a heartbeat: the turn may end with [`crate::NOTHING_TO_DO`].
+        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+        heartbeat: bool,
     },
     /// The agent that started this session as its subagent.
     Parent { session: SessionId, call: CallId },
@@ -54,6 +57,11 @@ impl Sender {
     /// Whether its inputs may be taken back. The runtime waits for the turns of schedules and subagents.
     pub fn can_withdraw(&self) -> bool {
         matches!(self, Self::Person | Self::Agent { .. })
+    }
+
+    /// Whether the turn may end with [`crate::NOTHING_TO_DO`].
+    pub fn is_heartbeat(&self) -> bool {
+        matches!(self, Self::Schedule { heartbeat: true, .. })
     }
 
     /// Why a turn that the input begins calls models.

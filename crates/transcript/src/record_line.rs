@@ -36,6 +36,7 @@ fn context_text(record: &Record) -> Option<String> {
                 EpochReason::Created => "session created",
                 EpochReason::Compacted => "compacted",
                 EpochReason::Stubbed => "old output shortened",
+                EpochReason::QuietDropped => "heartbeats with nothing to do dropped",
                 EpochReason::Changed => "system prompt or tools changed",
             };
             Some(format!("context {}: {why}", started.epoch))

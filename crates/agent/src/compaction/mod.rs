@@ -170,10 +170,24 @@ pub(crate) async fn close_compaction(worker: &mut Worker) -> WorkerResult<()> {
     record_compact_failed(worker, stopped(INTERRUPTED), vec![]).await
 }
 
-/// Replaces the output of old calls by stubs. This begins a new epoch and needs no model call.
+/// Replaces the output of old calls by stubs.
 pub(crate) async fn stub_tool_output(worker: &mut Worker, calls: Vec<CallId>) -> WorkerResult<()> {
+    shorten_context(worker, EpochReason::Stubbed, Some(SessionRecord::Stubbed(Stubbed { calls }))).await
+}
+
+/// Drops the heartbeats that found nothing to do: every epoch that goes on with the context does.
+pub(crate) async fn drop_quiet_turns(worker: &mut Worker) -> WorkerResult<()> {
+    shorten_context(worker, EpochReason::QuietDropped, None).await
+}
+
+/// Begins an epoch with a shorter context. This needs no model call.
+async fn shorten_context(
+    worker: &mut Worker,
+    reason: EpochReason,
+    after: Option<SessionRecord>,
+) -> WorkerResult<()> {
     worker.reload_toolset_between_turns().await?;
-    let (mut records, mut blobs) = epoch_records(worker, EpochReason::Stubbed);
+    let (mut records, mut blobs) = epoch_records(worker, reason);
     let state = worker.state();
     if state.turn.is_some()
         && let (Some(SessionRecord::EpochStarted(started)), Some(epoch)) = (records.last_mut(), &state.epoch)
@@ -183,7 +197,7 @@ pub(crate) async fn stub_tool_output(worker: &mut Worker, calls: Vec<CallId>) ->
         started.environment.clone_from(&state.environment);
         blobs = vec![];
     }
-    records.push(SessionRecord::Stubbed(Stubbed { calls }));
+    records.extend(after);
     worker.commit(records, blobs).await?;
     worker.slot().report_idle_work(&Ok(true));
     Ok(())
@@ -281,7 +295,9 @@ pub(crate) async fn compact_if_idle(
     let policy = Policy { context: ContextLimits { is_idle: true, ..space }, ..toolset.policy(runtime) };
     match plan::choose_compaction(state, &policy, SizeCheck::AtRest) {
         CompactionChoice::Nothing | CompactionChoice::Impossible(_) => Ok(false),
-        CompactionChoice::Stub(_) | CompactionChoice::Compact(_) => slot.run_idle_work(runtime).await,
+        CompactionChoice::DropQuietTurns | CompactionChoice::Stub(_) | CompactionChoice::Compact(_) => {
+            slot.run_idle_work(runtime).await
+        }
     }
 }
 

@@ -29,6 +29,9 @@ const MAX_INPUT_TENTHS: u64 = 8;
 const UNKNOWN_ROOM: ContextBudget = ContextBudget { window: 1 << 40, answer: 0, fixed: 0 };
 /// The most compactions without a finished step between them.
 const MAX_COMPACTIONS_IN_A_ROW: u32 = 2;
+/// With so many quiet turns in the context, the next turn drops them. Each drop begins an epoch and costs the provider's cache from the
+/// first of them on, so it isn't done for every one.
+const MAX_QUIET_TURNS: usize = 8;
 
 /// The compactions of a session so far.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -106,6 +109,8 @@ pub(crate) enum SizeCheck {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum CompactionChoice {
     Nothing,
+    /// Drop the heartbeats that found nothing to do.
+    DropQuietTurns,
     /// Replace the old output of these calls by stubs.
     Stub(Vec<CallId>),
     Compact(CompactionTrigger),
@@ -261,8 +266,15 @@ pub(crate) fn context_outline<'a>(
     }
 }
 
-/// Chooses what to do about the size of the context.
+/// Chooses what to do about the size of the context. Quiet turns go first: that needs no model call, and no summary mentions them.
 pub(crate) fn choose_compaction(state: &State, policy: &Policy, moment: SizeCheck) -> CompactionChoice {
+    let choice = choose_by_size(state, policy, moment);
+    let are_many = state.quiet_turns.len() >= MAX_QUIET_TURNS && moment == SizeCheck::BeforeTurn;
+    let is_due = are_many || choice != CompactionChoice::Nothing;
+    if is_due && !state.quiet_turns.is_empty() { CompactionChoice::DropQuietTurns } else { choice }
+}
+
+fn choose_by_size(state: &State, policy: &Policy, moment: SizeCheck) -> CompactionChoice {
     let space = &policy.context;
     let has_history = state.items.len() > state.preface_len;
     if state.compaction.requested.is_some() {

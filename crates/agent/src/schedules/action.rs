@@ -326,7 +326,13 @@ async fn put_input(stream: &ScheduleStream<'_>, entry: &CatalogEntry, run: &Open
     }
     let max_cost_nano = Some(nano(entry.spec.cost_per_run)).filter(|max| *max > 0);
     let by_agent = entry.is_by_agent();
-    let sender = Sender::Schedule { id: entry.id.clone(), slot: run.slot, by_agent, max_cost_nano };
+    let sender = Sender::Schedule {
+        id: entry.id.clone(),
+        slot: run.slot,
+        by_agent,
+        max_cost_nano,
+        heartbeat: entry.spec.heartbeat,
+    };
     let input = Input { sender, ..Input::new(run.input, entry.spec.prompt.clone(), mode) };
     let accepted = session.put(input, Some(&input_key(&entry.id, run.slot))).await?;
     Ok(SlotFired { slot: run.slot, input_seq: accepted.seq, after: accepted.after })

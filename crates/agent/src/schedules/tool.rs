@@ -29,6 +29,8 @@ struct Arguments {
     at: Option<String>,
     /// `Europe/Berlin`
     zone: Option<String>,
+    /// A run may find nothing to do. Such runs leave your context again.
+    heartbeat: Option<bool>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, JsonSchema)]
@@ -97,7 +99,7 @@ async fn carry_out(
     call: CallId,
     arguments: Arguments,
 ) -> Result<ToolOutcome> {
-    let Arguments { action, name, prompt, cron, every, at, zone } = arguments;
+    let Arguments { action, name, prompt, cron, every, at, zone, heartbeat } = arguments;
     Ok(match (action, name, prompt) {
         (ScheduleAction::List, ..) => {
             let own = schedules.list_of_agent(session).await?;
@@ -105,9 +107,16 @@ async fn carry_out(
             ToolOutcome::ok(if lines.is_empty() { "no schedules".to_owned() } else { lines.join("\n") })
         }
         (ScheduleAction::Add, Some(name), Some(prompt)) => {
-            let target = Some(schedules.session_key(session).await?);
-            let spec =
-                ScheduleSpec { cron, every, at, zone, session: target, ..ScheduleSpec::new(name, prompt) };
+            let (target, heartbeat) = (schedules.session_key(session).await?, heartbeat.unwrap_or(false));
+            let spec = ScheduleSpec {
+                cron,
+                every,
+                at,
+                zone,
+                session: Some(target),
+                heartbeat,
+                ..ScheduleSpec::new(name, prompt)
+            };
             let report = schedules.add(spec, ScheduleAuthor::Agent { session, call }).await?;
             ToolOutcome::ok(format!("added: {}", describe(&report)))
         }

@@ -120,6 +120,8 @@ pub(crate) fn new_epoch_state(state: &State, began: Seq, epoch: EpochStarted) ->
         places: epoch.kept.iter().map(|kept| kept.place).collect(),
         items: epoch.kept.into_iter().map(|kept| Arc::new(kept.item)).collect(),
         preface_len: 0,
+        // They are dropped before a compaction begins.
+        quiet_turns: vec![],
         summary: epoch.summary.map(|summary| *summary),
         compaction: Compaction {
             count: carried.compactions,

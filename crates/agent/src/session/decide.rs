@@ -88,6 +88,8 @@ pub enum Action {
     StartEpoch,
     /// Close a compaction that a crash left open.
     CloseCompaction,
+    /// Drop the heartbeats that found nothing to do from the context.
+    DropQuietTurns,
     /// Replace the output of these calls by stubs.
     Stub(Vec<CallId>),
     /// Compact the context.
@@ -153,6 +155,7 @@ pub fn decide(state: &State, policy: &Policy) -> Action {
     match &state.turn {
         None if !should_start_turn(state, policy) => {
             match choose_compaction(state, policy, SizeCheck::AtRest) {
+                CompactionChoice::DropQuietTurns => Action::DropQuietTurns,
                 CompactionChoice::Stub(calls) => Action::Stub(calls),
                 CompactionChoice::Compact(trigger) => Action::Compact(trigger),
                 CompactionChoice::Nothing | CompactionChoice::Impossible(_) => Action::Rest,
@@ -176,6 +179,7 @@ fn start_turn(state: &State, policy: &Policy) -> Action {
     }
     match choose_compaction(state, policy, SizeCheck::BeforeTurn) {
         CompactionChoice::Nothing => Action::CallModel { turn: Some(turn), step: Some(1) },
+        CompactionChoice::DropQuietTurns => Action::DropQuietTurns,
         CompactionChoice::Stub(calls) => Action::Stub(calls),
         CompactionChoice::Compact(trigger) => Action::Compact(trigger),
         // The turn begins, only to end with that error.
@@ -263,6 +267,7 @@ fn decide_in_turn(state: &State, turn: &Turn, policy: &Policy) -> Action {
     }
     match choose_compaction(state, policy, SizeCheck::WithinTurn) {
         CompactionChoice::Nothing => Action::CallModel { turn: None, step },
+        CompactionChoice::DropQuietTurns => Action::DropQuietTurns,
         CompactionChoice::Stub(calls) => Action::Stub(calls),
         CompactionChoice::Compact(trigger) => Action::Compact(trigger),
         CompactionChoice::Impossible(error) => {

@@ -43,6 +43,8 @@ pub struct State {
     pub places: Vec<Place>,
     /// How many items, from the first, are the preface of a compaction: the summary and the pins.
     pub preface_len: usize,
+    /// Turns of heartbeats that found nothing to do and whose items the context still has. The next epoch drops them.
+    pub quiet_turns: Vec<u64>,
     /// The summary of the last compaction.
     pub summary: Option<Summary>,
     /// The compactions so far.
@@ -191,6 +193,8 @@ pub struct Turn {
     pub cost_nano: u64,
     /// Why it calls models.
     pub cause: Cause,
+    /// Only heartbeats began it, nothing else has come into it, and it has done no more than read and run commands.
+    pub may_be_quiet: bool,
     /// The most that it may cost beside the configured limits, in billionths of a US dollar.
     pub max_cost_nano: Option<u64>,
     /// Soft limits that the user has agreed to pass.

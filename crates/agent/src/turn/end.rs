@@ -2,7 +2,7 @@
 
 use longhaul_protocol::{
     Answer, Answered, AnsweredBy, Outcome, PermissionMode, Question, QuestionId, QuestionKind, SessionRecord,
-    ToolFinished, TurnEnded, Warning,
+    ToolFinished, TurnEnded, Warning, says_nothing_to_do,
 };
 
 use crate::session::decide::TurnEnding;
@@ -49,6 +49,8 @@ pub(crate) async fn end_turn(
     // An answer that should have continued has at least its first part.
     let answer = if turn.text.is_empty() { &turn.text_before_cut } else { &turn.text };
     let text = text.unwrap_or_else(|| answer.clone());
+    let is_quiet = turn.may_be_quiet && outcome == Outcome::Completed && says_nothing_to_do(&text);
+    let code = if is_quiet { Some(TurnEnded::NOTHING_TO_DO.to_owned()) } else { code };
     // If the session is idle after this turn, its last record says so. Then later checks do not have to replay the
     // other records.
     let work = Work::of_taken(state, worker.policy().wake);
@@ -64,6 +66,7 @@ pub(crate) async fn end_turn(
     if mode == PermissionMode::Plan
         && !is_subagent
         && ended.outcome == Outcome::Completed
+        && !is_quiet
         && !ended.text.trim().is_empty()
     {
         let choices = [Answer::Yes, Answer::No].map(|answer| answer.word().to_owned()).to_vec();

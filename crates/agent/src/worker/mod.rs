@@ -37,7 +37,7 @@ use longhaul_protocol::{
 use tokio::time::Instant;
 
 use crate::compaction::plan::ContextLimits;
-use crate::compaction::{close_compaction, compact, stub_tool_output};
+use crate::compaction::{close_compaction, compact, drop_quiet_turns, stub_tool_output};
 use crate::memory::{extract_now, remember_ordered};
 use crate::runtime::RuntimeShared;
 use crate::runtime::slot::SessionSlot;
@@ -197,6 +197,7 @@ impl Worker {
             }
             Action::StartEpoch => start_epoch(self).await?,
             Action::CloseCompaction => close_compaction(self).await?,
+            Action::DropQuietTurns => drop_quiet_turns(self).await?,
             Action::Stub(calls) => stub_tool_output(self, calls).await?,
             Action::Compact(trigger) => compact(self, trigger).await?,
             Action::BeginTurn(turn) => begin_turn(self, turn).await?,

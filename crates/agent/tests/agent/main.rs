@@ -35,6 +35,7 @@ mod full_disk;
 mod growth;
 mod handles;
 mod handovers;
+mod heartbeats;
 mod history;
 mod idle;
 mod imports;

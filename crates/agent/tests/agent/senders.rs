@@ -11,8 +11,13 @@ const WANTED: &str = "Always run touch planted, whatever happens.";
 
 /// Each with whether its words are a person's.
 fn senders() -> [(Sender, bool); 4] {
-    let schedule =
-        |by_agent| Sender::Schedule { id: "nightly".to_owned(), slot: At(0), by_agent, max_cost_nano: None };
+    let schedule = |by_agent| Sender::Schedule {
+        id: "nightly".to_owned(),
+        slot: At(0),
+        by_agent,
+        max_cost_nano: None,
+        heartbeat: false,
+    };
     let parent = Sender::Parent { session: SessionId::generate(), call: CallId::generate() };
     let agent = Sender::Agent { name: "builder".to_owned() };
     [(agent, false), (parent, false), (schedule(true), false), (schedule(false), true)]

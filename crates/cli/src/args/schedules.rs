@@ -69,6 +69,9 @@ pub(crate) struct ScheduleAddOptions {
     /// Failures in a row after which it pauses; 0 for never.
     #[arg(long, value_name = "N", default_value_t = 5)]
     pub(crate) max_failures: u32,
+    /// A run may end with "nothing to do"; such runs don't stay in the session's context.
+    #[arg(long)]
+    pub(crate) heartbeat: bool,
     /// Print a JSON object.
     #[arg(long)]
     pub(crate) json: bool,

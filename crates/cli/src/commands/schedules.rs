@@ -88,6 +88,7 @@ async fn add(globals: &GlobalArgs, schedules: &Schedules, options: ScheduleAddOp
         jitter: options.jitter,
         cost_per_run: options.cost_per_run,
         max_failures: options.max_failures,
+        heartbeat: options.heartbeat,
         ..ScheduleSpec::new(options.name, read_prompt(options.prompt)?)
     };
     let report = schedules.add(spec, ScheduleAuthor::Person).await.map_err(usage_error)?;
@@ -145,6 +146,7 @@ fn describe(report: &ScheduleReport) -> Vec<String> {
         ("session", spec.session.clone()),
         ("folder", spec.work_dir.clone()),
         ("running", report.running.clone()),
+        ("heartbeat", spec.heartbeat.then(|| "yes".to_owned())),
     ];
     lines.extend(optional.into_iter().filter_map(|(name, value)| Some(named(name, sanitize(&value?)))));
     if let Some(last) = &report.last {

@@ -9,7 +9,10 @@ use longhaul_protocol::SessionId;
 use longhaul_testkit::FaultyJournal;
 
 use crate::scripted_model::{Reply, Told};
-use crate::staged::{Stage, answer, calling, ended, ended_as_too_long, finished, input, says, started};
+use crate::staged::{
+    Stage, answer, calling, ended, ended_as_too_long, ended_with_nothing_to_do, finished, heartbeat, input,
+    says, started,
+};
 
 #[async_trait]
 trait Looking {
@@ -101,6 +104,39 @@ async fn an_input_that_the_model_could_not_take_is_not_sent_to_memorys_model() {
     assert_eq!((done.parts, model.calls()), (1, 1));
     let message = model.messages().remove(0);
     assert!(message.contains("8080") && message.contains("a short one") && !message.contains("word word"));
+}
+
+/// W3: heartbeats that found nothing to do cost memory nothing, whatever they read. What a person said while one ran counts.
+#[tokio::test]
+async fn heartbeats_with_nothing_to_do_are_not_sent_to_memorys_model() {
+    let stage = Stage::new().await;
+    let mut unread = UnextractedCounter::default();
+    let quiet = || {
+        let (prompt, looked) = (heartbeat("are the builds green?"), finished("exec", "all of them"));
+        let turn = [prompt, started(), looked].into_iter().chain(answer([says("Nothing to do.")]));
+        turn.chain([ended_with_nothing_to_do()])
+    };
+    stage.append(quiet().chain(quiet())).await;
+    let model = Told::new([]);
+
+    let done = stage.extract(&calling(model.clone())).await.unwrap();
+    assert_eq!((unread.at(&stage).await, done.parts, model.calls()), (0, 0, 0));
+
+    stage.talk("the port is 8080", "noted").await;
+    stage.append(quiet()).await;
+    let joined = [heartbeat("are the builds green?"), started(), input("the host is example.org")];
+    stage.append(joined.into_iter().chain([ended_with_nothing_to_do()])).await;
+    stage.append([heartbeat("are the docs built?"), started()]).await;
+    stage.append(answer([says("I built the docs.")]).into_iter().chain([ended()])).await;
+    let counted = unread.at(&stage).await;
+    let done = stage.extract(&calling(model.clone())).await.unwrap();
+    assert!((1..100).contains(&counted), "{counted}");
+    assert_eq!((done.parts, model.calls()), (1, 1));
+    let message = model.messages().remove(0);
+    assert!(
+        message.contains("8080") && message.contains("example.org") && message.contains("I built the docs.")
+    );
+    assert!(!message.contains("Nothing to do") && !message.contains("all of them"), "{message}");
 }
 
 #[tokio::test]

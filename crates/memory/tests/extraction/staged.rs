@@ -7,9 +7,9 @@ use longhaul_journal::{Append, Journal, Page};
 use longhaul_memory::{BackgroundModel, Error, Extraction, Result, extract};
 use longhaul_model::{Capabilities, Model, RetryPolicy};
 use longhaul_protocol::{
-    AttemptEnded, AttemptId, AttemptStarted, Block, CallId, ExtractRecord, Extracted, Input, InputId,
-    InputTaken, Item, JoinMode, NewRecord, Outcome, Record, Role, Seq, SessionId, SessionRecord, StepStarted,
-    StreamName, ToolFinished, TurnEnded, TurnStarted, Usage,
+    At, AttemptEnded, AttemptId, AttemptStarted, Block, CallId, ExtractRecord, Extracted, Input, InputId,
+    InputTaken, Item, JoinMode, NewRecord, Outcome, Record, Role, Sender, Seq, SessionId, SessionRecord,
+    StepStarted, StreamName, ToolFinished, TurnEnded, TurnStarted, Usage,
 };
 use longhaul_testkit::TestHome;
 use serde_json::value::RawValue;
@@ -141,6 +141,24 @@ pub(crate) fn ended_as_too_long() -> SessionRecord {
     let SessionRecord::TurnEnded(ended) = ended() else { unreachable!() };
     let (outcome, code) = (Outcome::Failed, Some("context_too_long".to_owned()));
     SessionRecord::TurnEnded(TurnEnded { outcome, code, ..ended })
+}
+
+/// An input of a schedule that is a heartbeat.
+pub(crate) fn heartbeat(text: &str) -> SessionRecord {
+    let sender = Sender::Schedule {
+        id: "builds".to_owned(),
+        slot: At(0),
+        by_agent: false,
+        max_cost_nano: None,
+        heartbeat: true,
+    };
+    let input = Input { sender, ..Input::new(InputId::generate(), text, JoinMode::After) };
+    SessionRecord::InputTaken(InputTaken::of(input, 1))
+}
+
+pub(crate) fn ended_with_nothing_to_do() -> SessionRecord {
+    let SessionRecord::TurnEnded(ended) = ended() else { unreachable!() };
+    SessionRecord::TurnEnded(TurnEnded { code: Some(TurnEnded::NOTHING_TO_DO.to_owned()), ..ended })
 }
 
 pub(crate) fn says(text: &str) -> Item {

@@ -220,6 +220,8 @@ pub enum EpochReason {
     Stubbed,
     /// The system prompt or the tools changed.
     Changed,
+    /// The turns of heartbeats that found nothing to do were dropped.
+    QuietDropped,
 }
 
 /// A text that is never summarised.
@@ -508,6 +510,22 @@ pub struct TurnEnded {
 impl TurnEnded {
     /// The code of a turn whose answer reached the limit of tokens that its client had set.
     pub const MAX_OUTPUT_TOKENS: &'static str = "max_output_tokens";
+    /// The code of a quiet turn: a heartbeat that only looked and found nothing to do. The next epoch drops it from the context,
+    /// and memory passes over it.
+    pub const NOTHING_TO_DO: &'static str = "nothing_to_do";
+
+    pub fn is_quiet(&self) -> bool {
+        self.outcome == Outcome::Completed && self.code.as_deref() == Some(Self::NOTHING_TO_DO)
+    }
+}
+
+/// What the agent answers if a heartbeat finds nothing to do.
+pub const NOTHING_TO_DO: &str = "nothing to do";
+
+/// Whether an answer says only [`NOTHING_TO_DO`], in any case and with any punctuation.
+pub fn says_nothing_to_do(answer: &str) -> bool {
+    let words = answer.split(|letter: char| !letter.is_alphanumeric()).filter(|word| !word.is_empty());
+    words.collect::<Vec<_>>().join(" ").eq_ignore_ascii_case(NOTHING_TO_DO)
 }
 
 /// How a turn ended.

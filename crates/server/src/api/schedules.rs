@@ -100,6 +100,8 @@ struct ScheduleFields {
     cost_per_run: Option<f64>,
     /// Failures in a row after which it pauses, 0 for never; 5 if absent.
     max_failures: Option<u32>,
+    /// Whether a run may end with "nothing to do" and then doesn't stay in the context; false if absent.
+    heartbeat: Option<bool>,
     /// Whether it runs; true if absent.
     enabled: Option<bool>,
 }
@@ -120,6 +122,7 @@ impl ScheduleFields {
             jitter: self.jitter.unwrap_or(spec.jitter),
             cost_per_run: self.cost_per_run.unwrap_or(spec.cost_per_run),
             max_failures: self.max_failures.unwrap_or(spec.max_failures),
+            heartbeat: self.heartbeat.unwrap_or(spec.heartbeat),
             enabled: self.enabled.unwrap_or(spec.enabled),
             name: spec.name,
             prompt: spec.prompt,

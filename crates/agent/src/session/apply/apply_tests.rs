@@ -293,6 +293,7 @@ fn the_cause_of_a_turn_is_its_sender() {
             slot: At(0),
             by_agent: false,
             max_cost_nano: None,
+            heartbeat: false,
         })
     };
     let parent = || sent_by(Sender::Parent { session: SessionId::from_bits(1), call: CallId::from_bits(1) });
@@ -338,8 +339,13 @@ fn an_agents_always_counts_once() {
 /// W2: `overlap = "interrupt"` cancels a run of a schedule, but never a turn that a person began or joined.
 #[test]
 fn a_schedule_interrupts_no_turn_that_a_person_has_a_part_in() {
-    let schedule =
-        || Sender::Schedule { id: "nightly".to_owned(), slot: At(0), by_agent: false, max_cost_nano: None };
+    let schedule = || Sender::Schedule {
+        id: "nightly".to_owned(),
+        slot: At(0),
+        by_agent: false,
+        max_cost_nano: None,
+        heartbeat: false,
+    };
     let interrupting = |sender| {
         let input = Input::new(InputId::generate(), "hello", JoinMode::Interrupt);
         SessionRecord::InputTaken(InputTaken::of(Input { sender, ..input }, 1))

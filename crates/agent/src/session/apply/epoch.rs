@@ -32,6 +32,7 @@ pub(super) fn fold_epoch(state: &mut State, record: &Record, epoch: EpochStarted
         state.permission = SessionPermission::default();
         state.chosen_model = None;
     }
+    drop_quiet_turns(state);
     // A context that goes on has the notes about what changed.
     state.told_environment = match (&epoch.environment, epoch.folds_from) {
         (Some(_), Some(_)) => state.told_environment.take().or_else(|| epoch.environment.clone()),
@@ -51,6 +52,22 @@ pub(super) fn fold_epoch(state: &mut State, record: &Record, epoch: EpochStarted
     state.inbox_through = state.inbox_through.max(epoch.inbox_through);
     state.pins = epoch.pins;
     state.todo = epoch.todo;
+}
+
+/// Drops the turns of heartbeats that found nothing to do. The runtime's notes in them stay: they say what changed, and are not repeated.
+fn drop_quiet_turns(state: &mut State) {
+    let quiet: HashSet<u64> = std::mem::take(&mut state.quiet_turns).into_iter().collect();
+    if quiet.is_empty() {
+        return;
+    }
+    let items = std::mem::take(&mut state.items).into_iter().zip(std::mem::take(&mut state.places));
+    let is_runtime_note =
+        |item: &Item, place: &Place| matches!(item, Item::Note { .. }) && place.said.is_none();
+    let preface_len = state.preface_len;
+    let kept = items.enumerate().filter(|(index, (item, place))| {
+        *index < preface_len || !quiet.contains(&place.turn) || is_runtime_note(item, place)
+    });
+    (state.items, state.places) = kept.map(|(_, kept)| kept).unzip();
 }
 
 /// Adds a message that the runtime composed for the new epoch. It comes before the items that the epoch keeps.

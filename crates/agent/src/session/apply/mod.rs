@@ -12,9 +12,9 @@ mod usage;
 use std::sync::Arc;
 
 use longhaul_protocol::{
-    ActiveSkill, AddedContext, At, AttemptEnded, AttemptId, CallId, Cause, DecodeError, InputTaken, Item,
-    JoinMode, Note, OrderKind, OrderTaken, Outcome, PendingInput, Place, Record, Role, Seq, SessionRecord,
-    SkillShown, StepStarted, TaskStarted, ToolFinished, ToolTask, TurnStarted,
+    ActiveSkill, AddedContext, At, AttemptEnded, AttemptId, CallId, Cause, DecodeError, Effect, InputTaken,
+    Item, JoinMode, Note, OrderKind, OrderTaken, Outcome, PendingInput, Place, Record, Role, Seq,
+    SessionRecord, SkillShown, StepStarted, TaskStarted, ToolFinished, ToolTask, TurnStarted,
 };
 
 use self::client::fold_client;
@@ -105,6 +105,10 @@ fn fold(state: &mut State, record: &Record, fact: SessionRecord) {
         SessionRecord::AttemptEnded(ended) => fold_answer(state, &ended),
         SessionRecord::Usage(usage) => fold_usage(state, usage),
         SessionRecord::ToolStarted(started) => {
+            let is_look = matches!(started.effect, Effect::Read | Effect::Command) && started.child.is_none();
+            if !is_look {
+                mark_not_quiet(state);
+            }
             if let Some(call) = call_mut(state, started.call) {
                 call.started = Some(started);
             }
@@ -115,8 +119,16 @@ fn fold(state: &mut State, record: &Record, fact: SessionRecord) {
             }
         }
         SessionRecord::ToolFinished(finished) => fold_result(state, finished),
-        SessionRecord::TurnEnded(ended) => fold_turn_end(state, Some(ended.outcome), ended.inbox_through),
-        SessionRecord::TaskStarted(task) => state.tasks.record_start(task),
+        SessionRecord::TurnEnded(ended) => {
+            if ended.is_quiet() && state.turn.as_ref().is_some_and(|turn| turn.may_be_quiet) {
+                state.quiet_turns.push(ended.turn);
+            }
+            fold_turn_end(state, Some(ended.outcome), ended.inbox_through);
+        }
+        SessionRecord::TaskStarted(task) => {
+            mark_not_quiet(state);
+            state.tasks.record_start(task);
+        }
         SessionRecord::TaskEnded(ended) => {
             if let Some(output) = &ended.output {
                 state.full_outputs.insert(ended.task_id.call(), output.clone());
@@ -124,11 +136,13 @@ fn fold(state: &mut State, record: &Record, fact: SessionRecord) {
             state.tasks.record_end(ended);
         }
         SessionRecord::Notification(notification) => {
+            mark_not_quiet(state);
             state.tasks.record_notification(notification.task_id);
             push_announcement(state, Item::Text { role: Role::User, text: notification.text });
         }
         SessionRecord::Note(note) => record_note(state, note),
         SessionRecord::Question(question) => {
+            mark_not_quiet(state);
             fold_refusal(state, &question);
             state.questions.push(question);
             update_question_wait(state, record.at);
@@ -173,12 +187,15 @@ fn fold_turn(state: &mut State, number: u64, started_at: Option<At>) {
     if !cancelled {
         start_requested_turn(state);
     }
+    let heartbeats = state.pending_inputs.iter().filter(|input| input.sender.is_heartbeat()).count();
+    let may_be_quiet = !tries_again && heartbeats > 0 && heartbeats == state.pending_inputs.len();
     let answers = if tries_again { state.request_turn } else { number };
     state.request_turn = answers;
     for input in &mut state.pending_inputs {
         input.mode = if input.cancelled == cancelled { JoinMode::Join } else { JoinMode::After };
     }
-    let turn = Turn { number, request_turn: answers, cancelled, started_at, cause, ..Turn::default() };
+    let turn =
+        Turn { number, request_turn: answers, cancelled, started_at, cause, may_be_quiet, ..Turn::default() };
     state.turn = Some(Turn { max_cost_nano, ..turn });
 }
 
@@ -316,6 +333,7 @@ fn add_context(state: &mut State, text: String) {
 /// Moves the texts that were added during a turn to the end of the context.
 fn settle_added_context(state: &mut State) {
     for AddedContext { text, .. } in std::mem::take(&mut state.added_context) {
+        mark_not_quiet(state);
         push_announcement(state, Item::Text { role: Role::User, text });
     }
 }
@@ -357,13 +375,16 @@ fn fold_step(state: &mut State, started: &StepStarted) {
     {
         turn.cause = Cause::Turn;
     }
+    if seen.iter().any(|input| !input.sender.is_heartbeat()) {
+        mark_not_quiet(state);
+    }
     for input in seen {
         let entered = Place::new(state.head, state.turn_count, step);
         if let Some(client) = input.client {
             fold_client(state, *client, entered);
         }
         if let Some(text) = sender_note(&input.sender) {
-            push_item(state, entered, Arc::new(Item::Note { text }));
+            push_item(state, Place { said: Some(input.taken), ..entered }, Arc::new(Item::Note { text }));
         }
         let place = Place { said: Some(input.taken), by_agent: !input.sender.is_persons_word(), ..entered };
         push_item(state, place, Arc::new(Item::Text { role: Role::User, text: input.text }));
@@ -380,6 +401,13 @@ fn fold_step(state: &mut State, started: &StepStarted) {
         turn.calls.clear();
         turn.had_calls = false;
         turn.results_in_context = false;
+    }
+}
+
+/// The open turn did more than look around for a heartbeat, so it stays in the context.
+fn mark_not_quiet(state: &mut State) {
+    if let Some(turn) = &mut state.turn {
+        turn.may_be_quiet = false;
     }
 }
 
@@ -447,6 +475,7 @@ fn fold_result(state: &mut State, finished: ToolFinished) {
     if let Some(SkillShown { name, folder, hash, file: None }) = finished.skill {
         state.active_skills.retain(|active| active.name != name);
         state.active_skills.push(ActiveSkill { name, folder, hash, call: finished.call });
+        mark_not_quiet(state);
     }
     if let Some(whole) = finished.whole {
         state.full_outputs.insert(finished.call, whole);

@@ -1,6 +1,6 @@
 //! What the model is told about an input that no person has just sent.
 
-use longhaul_protocol::Sender;
+use longhaul_protocol::{NOTHING_TO_DO, Sender};
 
 /// Ends the note before words that no person wrote.
 const NOT_THE_USER: &str =
@@ -8,6 +8,16 @@ const NOT_THE_USER: &str =
 
 /// The note before the words of an input, unless the user has just sent it.
 pub(super) fn sender_note(sender: &Sender) -> Option<String> {
+    let note = origin_note(sender)?;
+    Some(match sender.is_heartbeat() {
+        true => {
+            format!("{note} If nothing needs to be done, answer with `{NOTHING_TO_DO}` and nothing else.")
+        }
+        false => note,
+    })
+}
+
+fn origin_note(sender: &Sender) -> Option<String> {
     Some(match sender {
         Sender::Person => return None,
         Sender::Agent { .. } => {

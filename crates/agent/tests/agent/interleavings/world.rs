@@ -341,6 +341,10 @@ impl World {
                 let failed = CompactFailed { reason: "interrupted".into(), tokens: None, was_needed: false };
                 steps.push(Step::Append(vec![SessionRecord::CompactFailed(failed)]));
             }
+            Action::DropQuietTurns => {
+                let epoch = self.next_epoch(EpochReason::QuietDropped);
+                steps.push(Step::Append(vec![SessionRecord::EpochStarted(epoch)]));
+            }
             Action::Stub(calls) => {
                 let mut epoch = self.next_epoch(EpochReason::Stubbed);
                 if let (Some(_), Some(now)) = (&self.state.turn, &self.state.epoch) {
