@@ -77,9 +77,11 @@ impl McpClient {
         self.call("tools/call", json!({"name": name, "arguments": arguments})).unwrap()
     }
 
-    /// Waits for the answer to a request.
+    /// Waits for the answer to a request. It may have come while something else was waited for.
     pub(crate) fn result(&mut self, id: u64) -> Result<Value, Value> {
-        let answer = self.wait_for(|message| message["id"] == id);
+        let is_answer = |message: &Value| message["id"] == id && message.get("method").is_none();
+        let early = self.seen.iter().find(|message| is_answer(message)).cloned();
+        let answer = early.unwrap_or_else(|| self.wait_for(is_answer));
         match answer.get("error") {
             Some(error) => Err(error.clone()),
             None => Ok(answer["result"].clone()),

@@ -73,6 +73,7 @@ pub struct ScheduleSpec {
     pub max_failures: u32,
     /// A heartbeat: a run may end with "nothing to do", and such runs don't stay in the context.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    #[cfg_attr(feature = "schema", schemars(extend("default" = false)))]
     pub heartbeat: bool,
     /// Whether it runs.
     #[serde(default = "ScheduleSpec::default_enabled")]

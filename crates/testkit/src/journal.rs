@@ -37,7 +37,9 @@ pub struct FaultyJournal {
     /// The families of streams whose appends count.
     families: &'static [&'static str],
     crashed: watch::Sender<bool>,
-    inner: Mutex<Inner>,
+    /// Operations that the journal works on. A process that dies takes them along; here they come to their end.
+    under_way: watch::Sender<usize>,
+    inner: Arc<Mutex<Inner>>,
 }
 
 #[derive(Default)]
@@ -81,8 +83,8 @@ impl FaultyJournal {
         crash: Option<Crash>,
         families: &'static [&'static str],
     ) -> Arc<Self> {
-        let crashed = watch::Sender::new(false);
-        Arc::new(Self { journal, crash, families, crashed, inner: Mutex::default() })
+        let (crashed, under_way) = (watch::Sender::new(false), watch::Sender::new(0));
+        Arc::new(Self { journal, crash, families, crashed, under_way, inner: Arc::default() })
     }
 
     /// Waits for the crash.
@@ -200,8 +202,9 @@ impl FaultyJournal {
         }
     }
 
-    /// Gives back what a process that died would have lost.
+    /// Gives back what a process that died would have lost, once nothing of it is under way.
     pub async fn release_leases(&self) {
+        self.under_way.subscribe().wait_for(|count| *count == 0).await.unwrap();
         let leases = std::mem::take(&mut self.inner.lock().unwrap().leases);
         for lease in leases {
             self.journal.release_lease(&lease).await.unwrap();
@@ -213,6 +216,18 @@ impl FaultyJournal {
         if self.has_crashed() {
             std::future::pending::<()>().await;
         }
+    }
+
+    /// Does something to its end, even if the caller is gone before.
+    async fn finish<T: Send + 'static>(&self, act: impl Future<Output = T> + Send + 'static) -> T {
+        let under_way = self.under_way.clone();
+        under_way.send_modify(|count| *count += 1);
+        let finishing = tokio::spawn(async move {
+            let done = act.await;
+            under_way.send_modify(|count| *count -= 1);
+            done
+        });
+        finishing.await.unwrap()
     }
 
     async fn die(&self) -> ! {
@@ -262,7 +277,8 @@ impl Journal for FaultyJournal {
             append.records().iter().any(|record| *description == described(record))
         };
         let failure = self.inner.lock().unwrap().failure_after_commit.take_if(is_described);
-        let records = self.journal.append(append).await;
+        let journal = self.journal.clone();
+        let records = self.finish(async move { journal.append(append).await }).await;
         if let (Some((_, error)), Ok(_)) = (failure, &records) {
             return Err(error);
         }
@@ -277,21 +293,20 @@ impl Journal for FaultyJournal {
 
     async fn acquire_lease(&self, stream: &StreamName) -> Result<Lease> {
         self.lives().await;
-        let lease = self.journal.acquire_lease(stream).await?;
-        let has_crashed = {
-            // Under the lock, so that `release_leases` finds every lease that was acquired before the crash.
-            let mut inner = self.inner.lock().unwrap();
-            let has_crashed = self.has_crashed();
-            if !has_crashed {
-                inner.leases.push(lease.clone());
+        let (journal, inner, stream) = (self.journal.clone(), self.inner.clone(), stream.clone());
+        let crashed = self.crashed.subscribe();
+        let acquiring = async move {
+            let lease = journal.acquire_lease(&stream).await?;
+            if *crashed.borrow() {
+                // A dead process keeps no lease.
+                journal.release_lease(&lease).await?;
+            } else {
+                inner.lock().unwrap().leases.push(lease.clone());
             }
-            has_crashed
+            Ok(lease)
         };
-        if has_crashed {
-            // The request was under way when the process died: a dead process keeps no lease.
-            self.journal.release_lease(&lease).await?;
-            self.lives().await;
-        }
+        let lease = self.finish(acquiring).await?;
+        self.lives().await;
         Ok(lease)
     }
 

@@ -327,10 +327,8 @@ impl World {
                 }));
                 steps.push(Step::Append(facts));
             }
-            Action::StartEpoch => {
-                let epoch = self.next_epoch(EpochReason::Changed);
-                steps.push(Step::Append(vec![SessionRecord::EpochStarted(epoch)]));
-            }
+            Action::StartEpoch => steps.push(self.epoch_step(EpochReason::Changed)),
+            Action::DropQuietTurns => steps.push(self.epoch_step(EpochReason::QuietDropped)),
             Action::BeginTurn(turn) => {
                 let mut facts = vec![SessionRecord::TurnStarted(TurnStarted { turn })];
                 facts.extend(self.state.tasks.announcements());
@@ -340,10 +338,6 @@ impl World {
             Action::CloseCompaction => {
                 let failed = CompactFailed { reason: "interrupted".into(), tokens: None, was_needed: false };
                 steps.push(Step::Append(vec![SessionRecord::CompactFailed(failed)]));
-            }
-            Action::DropQuietTurns => {
-                let epoch = self.next_epoch(EpochReason::QuietDropped);
-                steps.push(Step::Append(vec![SessionRecord::EpochStarted(epoch)]));
             }
             Action::Stub(calls) => {
                 let mut epoch = self.next_epoch(EpochReason::Stubbed);
@@ -375,6 +369,10 @@ impl World {
         facts.extend(step.into_iter().flat_map(|_| self.state.tasks.announcements()));
         facts.extend(step.map(|step| SessionRecord::StepStarted(StepStarted::new(step))));
         facts
+    }
+
+    fn epoch_step(&self, reason: EpochReason) -> Step {
+        Step::Append(vec![SessionRecord::EpochStarted(self.next_epoch(reason))])
     }
 
     fn next_epoch(&self, reason: EpochReason) -> EpochStarted {
