@@ -1,24 +1,33 @@
-//! What a subagent costs besides the model: its start against a plain turn of a new session, and the memory of 100 that wait.
+//! What agents that start by themselves cost besides the model. A subagent: its start against a plain turn of a new session, and the
+//! memory of 100 that wait. Schedules: 1,000 at rest against none, and 1,000 that fire in the same second against as many inputs.
 //! `scripts/bench` runs it; the figures with their machine are in `docs/performance.md`.
 
 use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use longhaul_agent::{Config, Runtime, Watched};
+use longhaul_agent::{Config, Runtime, Watched, Watcher};
 use longhaul_model::{
     AnswerPart, AnswerStream, CallPermit, Model, ModelFailure, Request, StopKind, StopReason,
 };
-use longhaul_protocol::{EventKind, Item, Role};
+use longhaul_protocol::{At, EventKind, Input, InputId, Item, JoinMode, Role, ScheduleSpec};
 
 const ROUNDS: usize = 31;
 const WAITING: usize = 100;
+const SCHEDULES: usize = 1_000;
+/// How long a runtime at rest is measured, after a pause in which what it began with is done.
+const REST: Duration = Duration::from_secs(20);
+const SETTLING: Duration = Duration::from_secs(5);
 
 fn main() {
     let folder = tempfile::tempdir().expect("a temporary folder");
     let tokio = tokio::runtime::Builder::new_multi_thread().enable_all().build().expect("a runtime");
     tokio.block_on(start_against_turn(&folder.path().join("start")));
     tokio.block_on(memory_of_waiting(&folder.path().join("waiting")));
+    for count in [0, SCHEDULES] {
+        tokio.block_on(schedules_at_rest(&folder.path().join(format!("rest-{count}")), count));
+    }
+    tokio.block_on(fire_together(&folder.path().join("together")));
 }
 
 /// Starts subagents when it is told to, and answers everything else at once; a subagent that is told to wait gets no answer.
@@ -80,7 +89,12 @@ impl AnswerStream for Said {
 }
 
 async fn open(folder: &Path) -> Runtime {
+    open_with(folder, vec![]).await
+}
+
+async fn open_with(folder: &Path, schedules: Vec<ScheduleSpec>) -> Runtime {
     let mut config = Config::at(folder.join("home")).with_work_dir(folder);
+    config.settings.schedule = schedules;
     (config.settings.agents.at_once, config.settings.agents.per_tree) = (WAITING as u64, WAITING as u64);
     config.settings.exec.max_tasks = WAITING as u64;
     std::fs::create_dir_all(folder).expect("a folder");
@@ -153,4 +167,88 @@ fn resident_kb() -> u64 {
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
     let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"));
     line.and_then(|line| line.trim().trim_end_matches(" kB").parse().ok()).unwrap_or(0)
+}
+
+/// What all threads of this process have done so far: the time on a processor, and how often one began to wait.
+fn work_so_far() -> (Duration, u64) {
+    let (mut on_cpu, mut waits) = (0, 0);
+    for task in std::fs::read_dir("/proc/self/task").into_iter().flatten().flatten() {
+        let read = |file: &str| std::fs::read_to_string(task.path().join(file)).unwrap_or_default();
+        on_cpu += read("schedstat").split(' ').next().and_then(|time| time.parse().ok()).unwrap_or(0);
+        let status = read("status");
+        let line = status.lines().find_map(|line| line.strip_prefix("voluntary_ctxt_switches:"));
+        waits += line.and_then(|line| line.trim().parse::<u64>().ok()).unwrap_or(0);
+    }
+    (Duration::from_nanos(on_cpu), waits)
+}
+
+/// A host whose schedules are all due in a few hours.
+async fn schedules_at_rest(folder: &Path, count: usize) {
+    let resting = |number| {
+        let every = Some(format!("{}m", 300 + number % 60));
+        ScheduleSpec { every, ..ScheduleSpec::new(format!("rest-{number}"), "answer") }
+    };
+    let runtime = open_with(folder, (0..count).map(resting).collect()).await;
+    runtime.start().await.expect("a host");
+    tokio::time::sleep(SETTLING).await;
+
+    let before = work_so_far();
+    tokio::time::sleep(REST).await;
+    let after = work_so_far();
+
+    runtime.shutdown().await.expect("an end");
+    println!(
+        "a host with {count} schedules at rest: {:.2} ms of CPU and {:.1} wake-ups a second",
+        (after.0 - before.0).as_secs_f64() * 1e3 / REST.as_secs_f64(),
+        (after.1 - before.1) as f64 / REST.as_secs_f64()
+    );
+}
+
+/// From the second in which 1,000 schedules fire to the end of the last run, against as many inputs to new sessions.
+async fn fire_together(folder: &Path) {
+    let now = || std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).expect("a clock");
+    let at = now().as_secs() + 2 * SETTLING.as_secs();
+    let time = At(i64::try_from(at).expect("a time") * 1_000).to_string();
+    let firing = |number| {
+        let at = Some(time.clone());
+        ScheduleSpec { at, ..ScheduleSpec::new(format!("together-{number}"), "answer") }
+    };
+    let runtime = open_with(&folder.join("schedules"), (0..SCHEDULES).map(firing).collect()).await;
+    let mut watcher = runtime.watch();
+    runtime.start().await.expect("a host");
+    count_ends(&mut watcher).await;
+    let fired = now() - Duration::from_secs(at);
+    runtime.shutdown().await.expect("an end");
+
+    let runtime = open(&folder.join("inputs")).await;
+    let mut watcher = runtime.watch();
+    runtime.start().await.expect("a host");
+    let since = Instant::now();
+    for number in 0..SCHEDULES {
+        let session = runtime.session(&format!("input-{number}")).await.expect("a session");
+        let input = Input::new(InputId::generate(), "answer", JoinMode::After);
+        session.put(input, None).await.expect("an input");
+    }
+    count_ends(&mut watcher).await;
+    let put = since.elapsed();
+    runtime.shutdown().await.expect("an end");
+    println!(
+        "{SCHEDULES} schedules that fire in the same second: {:.2} s to the end of the last run; as many inputs, put one after the \
+         other: {:.2} s ({:.2} times)",
+        fired.as_secs_f64(),
+        put.as_secs_f64(),
+        fired.as_secs_f64() / put.as_secs_f64()
+    );
+}
+
+async fn count_ends(watcher: &mut Watcher) {
+    let mut ends = 0;
+    while ends < SCHEDULES {
+        match watcher.next().await {
+            Some(Watched::Event(event)) if matches!(event.kind, EventKind::TurnEnded { .. }) => ends += 1,
+            Some(Watched::Missed { events, .. }) => panic!("{events} events were missed"),
+            Some(_) => {}
+            None => panic!("the runtime has ended"),
+        }
+    }
 }
