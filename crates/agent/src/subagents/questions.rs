@@ -37,7 +37,8 @@ pub(crate) fn question_records(
 fn shown_question(question: &Question, child: SessionId, name: &str) -> Question {
     let Question { id, kind, text, choices, diff, .. } = question.clone();
     let text = format!("The subagent {name} asks: {text}");
-    Question { choices, diff, child: Some(child), ..Question::new(id, kind, text) }
+    let beyond_session = question.is_for_user();
+    Question { choices, diff, child: Some(child), beyond_session, ..Question::new(id, kind, text) }
 }
 
 /// Puts the answers of a batch that are for subagents into their inboxes, before the batch is taken: after a crash they are put
@@ -61,3 +62,7 @@ pub(crate) async fn forward_answers(worker: &Worker, facts: &[SessionRecord]) ->
     }
     Ok(())
 }
+
+#[cfg(test)]
+#[path = "questions_tests.rs"]
+mod tests;

@@ -98,8 +98,10 @@ pub(super) async fn check_permission(
     if is_always_allowed(worker, call, rule.is_some(), &others) {
         return Ok(CallPermission::Granted);
     }
+    let beyond_session = !others.is_empty();
     let grant = suggest_grant(&call.name, &call.arguments, others);
-    Ok(CallPermission::Ask(approval_question(call, &reasons, prepared.diff.as_deref(), grant)))
+    let question = approval_question(call, &reasons, prepared.diff.as_deref(), grant);
+    Ok(CallPermission::Ask(Question { beyond_session, ..question }))
 }
 
 /// Which pages a call may be redirected to: those that could be fetched without asking.

@@ -31,13 +31,22 @@ pub struct Question {
     /// The subagent that asks. The answer goes to it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub child: Option<SessionId>,
+    /// A yes reaches beyond the session, such as a schedule or a file that other programs run.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub beyond_session: bool,
 }
 
 impl Question {
     /// A question without choices that no call waits for.
     pub fn new(id: QuestionId, kind: QuestionKind, text: impl Into<String>) -> Self {
         let (choices, call, reasons, diff, grant, refused) = (vec![], None, vec![], None, None, None);
-        Self { id, kind, text: text.into(), choices, call, reasons, diff, grant, refused, child: None }
+        let (child, beyond_session, text) = (None, false, text.into());
+        Self { id, kind, text, choices, call, reasons, diff, grant, refused, child, beyond_session }
+    }
+
+    /// Whether only the user may say yes, and no other agent: what it allows reaches beyond the session or its sandbox.
+    pub fn is_for_user(&self) -> bool {
+        self.beyond_session || self.refused.is_some()
     }
 }
 

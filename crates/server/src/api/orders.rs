@@ -5,7 +5,7 @@ use axum::{Extension, Json};
 use hyper::{HeaderMap, Method, StatusCode};
 use longhaul_agent::fork::{ForkRequestKey, fork_session, fork_session_once};
 use longhaul_agent::{AcceptedOrder, Error, Session, nothing_to_do};
-use longhaul_protocol::{Answer, Hash, OrderKind, QuestionId, QuestionKind, StreamName};
+use longhaul_protocol::{Answer, Hash, OrderKind, Question, QuestionId, QuestionKind, StreamName};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
@@ -22,6 +22,8 @@ use crate::state::ServerState;
 
 /// Keys that are tried for a fork without one: `KEY-fork`, `KEY-fork-2` and so on.
 const MAX_FORK_KEYS: u32 = 1_000;
+/// What the answer `project` does.
+const FOR_A_PROJECT: &str = "allow a call for a whole project";
 
 pub(crate) fn routes() -> Vec<Route> {
     let act = Access::Token(Scope::Act);
@@ -214,17 +216,30 @@ pub(crate) async fn check_answer_scope(
     question: QuestionId,
     answer: &str,
 ) -> ApiResult<()> {
-    let answer = Answer::parse(answer);
-    if caller.scope >= Scope::Admin || matches!(answer, Answer::No | Answer::Text(_)) {
+    if caller.scope >= Scope::Admin {
         return Ok(());
     }
     let open = session.open_questions().await?;
-    let kind = open.iter().find(|open| open.id == question).map(|open| open.kind);
-    let what = match (kind, answer) {
-        // A word like any other.
-        (Some(kind), _) if kind.takes_text() => return Ok(()),
-        (_, Answer::Project) => "allow a call for a whole project",
-        (Some(QuestionKind::Plan), _) => "accept a plan, because that changes the session's mode",
+    match open.iter().find(|open| open.id == question) {
+        Some(question) => check_answer(caller, question, answer),
+        // One that opens right now may be an approval.
+        None if Answer::parse(answer) == Answer::Project => caller.require(Scope::Admin, FOR_A_PROJECT),
+        None => Ok(()),
+    }
+}
+
+/// Refuses an answer to this question that allows more than the caller may allow.
+pub(crate) fn check_answer(caller: &Caller, question: &Question, answer: &str) -> ApiResult<()> {
+    let answer = Answer::parse(answer);
+    // To a question that takes text, each answer is a word like any other.
+    if question.kind.takes_text() || matches!(answer, Answer::No | Answer::Text(_)) {
+        return Ok(());
+    }
+    let what = match answer {
+        Answer::Project => FOR_A_PROJECT,
+        _ if question.kind == QuestionKind::Plan => "accept a plan, because that changes the session's mode",
+        _ if question.refused.is_some() => "let a command run outside of the sandbox",
+        _ if question.is_for_user() => "allow what reaches beyond the session",
         _ => return Ok(()),
     };
     caller.require(Scope::Admin, what)

@@ -12,7 +12,6 @@ use super::task::{TaskId, TurnTask};
 use super::tools::{call_tool, tool_list};
 use super::turn::{Progress, TurnStand, TurnWait, WaitEnd};
 use crate::access::Caller;
-use crate::api::orders::check_answer_scope;
 use crate::state::ServerState;
 
 const SERVER_INFO_KEY: &str = "io.modelcontextprotocol/serverInfo";
@@ -221,7 +220,6 @@ pub(super) async fn answer_questions(
             serde_json::from_value(response.clone()).map_err(|error| wrong(error.to_string()))?;
         let answer =
             response.answer(question).ok_or_else(|| wrong("content.answer is missing".to_owned()))?;
-        check_answer_scope(&client.caller, &task.session, question.id, answer).await?;
         check_agent_answer(&client.caller, question, answer)?;
         match task.session.put_answer_of(client.sender(), question.id, answer).await {
             // Another client was faster.

@@ -5,23 +5,19 @@ use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
 use crate::access::{Caller, Scope};
+use crate::api::orders::check_answer;
 use crate::problem::ApiResult;
 
 /// What a question that takes any text gets if the user of the client does not want to answer.
 const DECLINED: &str = "The user declined to answer.";
 
-/// Refuses another agent's yes to what only a person may allow: a command outside of the sandbox, and passing a budget (P8, B3).
+/// Refuses another agent's yes to what only a person may allow (P8, B3): beside what no token below admin allows, passing a budget.
 pub(super) fn check_agent_answer(caller: &Caller, question: &Question, answer: &str) -> ApiResult<()> {
     let is_yes = matches!(Answer::parse(answer), Answer::Yes | Answer::Always | Answer::Project);
-    match question.kind {
-        _ if is_yes && question.refused.is_some() => {
-            caller.require(Scope::Admin, "let a command run outside of the sandbox")
-        }
-        QuestionKind::Budget if is_yes => {
-            caller.require(Scope::Admin, "let a turn pass a limit of the budget")
-        }
-        _ => Ok(()),
+    if is_yes && question.kind == QuestionKind::Budget {
+        caller.require(Scope::Admin, "let a turn pass a limit of the budget")?;
     }
+    check_answer(caller, question, answer)
 }
 
 /// A question as data.

@@ -27,6 +27,7 @@ use super::messages::Conversation;
 use super::models::check_model_choice;
 use crate::access::{Caller, Scope};
 use crate::api::inputs::idempotency_key;
+use crate::api::orders::check_answer;
 use crate::api::sessions::{begin_new_session, require_own_key};
 use crate::state::ServerState;
 
@@ -150,11 +151,7 @@ async fn find_open_question(
     if let (Some(turn), Some(asked)) =
         (&session_state.turn, open.iter().find(|open| open.kind != QuestionKind::Plan))
     {
-        let answer = read_as_answer(&request.conversation.input(), asked);
-        if !asked.kind.takes_text() && Answer::parse(&answer) == Answer::Project {
-            // It is kept in the home, for every later session of the folder.
-            request.caller.require(Scope::Admin, "allow a call for a whole project")?;
-        }
+        check_answer(&request.caller, asked, &read_as_answer(&request.conversation.input(), asked))?;
         return Ok(Some(AnsweredQuestion { question: asked.id, turn: turn.number, accepts_plan: false }));
     }
     let accepts = |plan: &&Question| read_as_answer(&request.conversation.input(), plan) == ACCEPTS_PLAN;

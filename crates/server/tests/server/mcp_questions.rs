@@ -136,6 +136,36 @@ async fn a_call_is_repeated_with_the_answer_to_its_question() {
     server.shutdown().await;
 }
 
+/// P8: what reaches beyond the session is the user's to allow, over each surface.
+#[tokio::test(flavor = "multi_thread")]
+async fn no_agent_gives_itself_a_schedule() {
+    let add = json!({"action": "add", "name": "upkeep", "every": "60s", "prompt": "Go on."});
+    let script = json!([{"calls": [{"name": "schedule", "arguments": add}]}, "Added."]).to_string();
+    let server = TestServer::with_tokens(&script, &[(BUILDER, Scope::Act)]).await;
+    let folder = json!({"key": "a", "work_dir": server.home.work()});
+    assert_eq!(server.post("/api/sessions", &folder).await.0, 201);
+    let agent = Agent::plain(&server, BUILDER);
+
+    let asked = agent.send("a", "Go on by yourself.", None).await;
+    let question = &asked["structuredContent"]["questions"][0]["id"];
+    let over_mcp =
+        agent.tool("session_answer", json!({"session": "a", "question": question, "answer": "yes"})).await;
+    let answer = json!({"question": question, "answer": "yes"}).to_string();
+    let acting = server.anonymous(reqwest::Method::POST, "/api/sessions/a/answers").bearer_auth(BUILDER);
+    let acting = acting.header("content-type", "application/json").body(answer.clone());
+    let (over_http, problem) = crate::test_server::json_answer(acting).await;
+    let before = server.get("/api/schedules").await.1;
+    let of_the_user = server.post("/api/sessions/a/answers", &serde_json::from_str(&answer).unwrap()).await;
+    let after = server.poll("/api/schedules", |list| !list["items"].as_array().unwrap().is_empty()).await;
+
+    assert_eq!(over_mcp["isError"], true, "{over_mcp}");
+    assert!(over_mcp["content"][0]["text"].as_str().unwrap().contains("beyond the session"), "{over_mcp}");
+    assert_eq!((over_http, &problem["code"]), (403, &json!("scope")), "{problem}");
+    assert_eq!((before["items"].as_array().unwrap().len(), of_the_user.0), (0, 202));
+    assert_eq!(after["items"][0]["name"], "upkeep");
+    server.shutdown().await;
+}
+
 /// E3: a message that waits behind a question is accepted, and its sender learns what it waits for.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_message_behind_an_open_question_says_what_it_waits_for() {

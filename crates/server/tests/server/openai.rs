@@ -1,10 +1,11 @@
 //! H1, H2, H4: the OpenAI-compatible API over real sockets.
 
+use std::pin::pin;
 use std::time::Duration;
 
 use longhaul_agent::config::{Approval, ApprovalRule};
 use longhaul_agent::model::ScriptedModel;
-use longhaul_testkit::RecordingModel;
+use longhaul_testkit::{GatedModel, RecordingModel};
 use reqwest::Method;
 use serde_json::{Value, json};
 
@@ -280,19 +281,31 @@ async fn a_background_response_is_cancelled_by_its_id() {
 /// H1: the client's own retry is recognised, with and without its count, and runs no second turn.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_request_whose_connection_broke_is_not_run_again() {
-    let server = TestServer::with_script(r#"[{"text": "Slowly said.", "wait_ms": 400}, "Again."]"#).await;
+    let (model, gate) = GatedModel::new(ScriptedModel::from_json(r#"["Slowly said.", "Again."]"#).unwrap());
+    let server = TestServer::with_model(model).await;
     let body = chat(&json!([said("a")]));
-    let send = |retries: &str| {
-        server
+    let send = |retries: Option<&str>| {
+        let request = server
             .request(Method::POST, "/v1/chat/completions")
             .header("content-type", "application/json")
-            .header("x-stainless-retry-count", retries)
-            .body(body.to_string())
+            .body(body.to_string());
+        match retries {
+            Some(count) => request.header("x-stainless-retry-count", count),
+            None => request,
+        }
     };
+    let timeout = Duration::from_millis(150);
 
-    assert!(send("0").timeout(Duration::from_millis(150)).send().await.is_err());
-    assert!(send("1").timeout(Duration::from_millis(50)).send().await.is_err());
-    let (status, answer) = server.post("/v1/chat/completions", &body).await;
+    let mut reached = pin!(gate.reached());
+    loop {
+        tokio::select! {
+            () = &mut reached => break,
+            sent = send(Some("0")).timeout(timeout).send() => assert!(sent.is_err()),
+        }
+    }
+    assert!(send(None).timeout(timeout).send().await.is_err());
+    gate.open();
+    let (status, answer) = crate::test_server::json_answer(send(Some("1"))).await;
 
     assert_eq!((status, content(&answer)), (200, "Slowly said."));
     assert_eq!(sessions(&server).await.iter().map(|(_, turns)| *turns).collect::<Vec<_>>(), [1]);
