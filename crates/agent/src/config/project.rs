@@ -21,6 +21,8 @@ use crate::{Error, Result};
 
 const PROJECT_FILE: &str = "longhaul.toml";
 const AGENT_NAME: &str = "agent.name";
+/// The name stands in the first line of the system prompt, so a project's is a short one.
+const MAX_PROJECT_NAME_CHARS: usize = 40;
 /// The lowest thresholds for compactions that an untrusted project may set, as a share of the window and in tokens.
 const MIN_COMPACT_SHARE: f64 = 0.3;
 const MIN_COMPACT_TOKENS: f64 = 20_000.0;
@@ -336,6 +338,9 @@ fn reason_to_ignore(key: &str, entry: &LayerEntry, below: &Settings) -> Option<S
         ProjectPermission::SetFreely if key == AGENT_NAME && below.memory.scope == MemoryScope::Agent => {
             Some("it names the memory of an agent (memory.scope is \"agent\")".to_owned())
         }
+        ProjectPermission::SetFreely if key == AGENT_NAME && !is_short_name(&entry.value) => Some(format!(
+            "a project may only give a name of at most {MAX_PROJECT_NAME_CHARS} letters, digits, spaces, '.', '_' and '-'"
+        )),
         ProjectPermission::SetFreely => None,
         // `take_instructions` has already removed a file inside the project.
         ProjectPermission::NameOwnFile => Some("it is outside the project".to_owned()),
@@ -358,6 +363,12 @@ fn reason_to_ignore(key: &str, entry: &LayerEntry, below: &Settings) -> Option<S
         }
         ProjectPermission::Forbidden => Some("a project may not set it".to_owned()),
     }
+}
+
+fn is_short_name(value: &Value) -> bool {
+    let is_allowed = |letter: char| letter.is_alphanumeric() || matches!(letter, ' ' | '.' | '_' | '-');
+    let name = value.as_str();
+    name.is_some_and(|name| name.chars().count() <= MAX_PROJECT_NAME_CHARS && name.chars().all(is_allowed))
 }
 
 /// The paths at which the project's file may be, nearest first.
