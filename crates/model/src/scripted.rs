@@ -6,6 +6,7 @@
 //! `docs/scripted.md` describes the file.
 
 use std::collections::VecDeque;
+use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
@@ -24,6 +25,8 @@ const WRITE_SUMMARY: &str = "write_summary";
 const WRITE_EXTRACTED: &str = "write_extracted";
 const WRITE_PAGES: &str = "write_pages";
 /// Used if a script has no summary, so that a small script survives a compaction. The heading makes it valid.
+/// The largest script, in bytes.
+const MAX_SCRIPT_BYTES: u64 = 64 << 20;
 const DEFAULT_SUMMARY: &str = "# Goal\nThe script has no summary for this.";
 
 /// Plays a list of answers, counts its calls, and fails when no answer is left.
@@ -77,10 +80,23 @@ struct ScriptedCall {
     arguments: Value,
 }
 
+/// Reads a file of bounded size. A pipe or a device could hold up its reader for ever.
+fn read_script(path: &Path) -> std::io::Result<String> {
+    if !std::fs::metadata(path)?.is_file() {
+        return Err(std::io::Error::other("it is not a file"));
+    }
+    let mut text = String::new();
+    let read = std::fs::File::open(path)?.take(MAX_SCRIPT_BYTES + 1).read_to_string(&mut text)?;
+    match read as u64 > MAX_SCRIPT_BYTES {
+        true => Err(std::io::Error::other(format!("it has more than {} MiB", MAX_SCRIPT_BYTES >> 20))),
+        false => Ok(text),
+    }
+}
+
 impl ScriptedModel {
     pub fn from_file(path: &Path) -> Result<Self> {
         let bad = |reason: String| Error::BadScript { path: path.to_owned(), reason };
-        let text = std::fs::read_to_string(path).map_err(|error| bad(error.to_string()))?;
+        let text = read_script(path).map_err(|error| bad(error.to_string()))?;
         Ok(Self { name: format!("scripted/{}", path.display()), ..Self::read(&text).map_err(bad)? })
     }
 

@@ -464,6 +464,17 @@ impl RuntimeShared {
         ModelChain::named(&self.models, &self.config, name).map(drop)
     }
 
+    /// Checks that an agent may choose this model. A scripted one reads a file wherever it is, so only a runtime that plays scripts itself
+    /// takes another.
+    pub(crate) fn check_model_of_agent(&self, name: &str) -> Result<()> {
+        let is_scripted = |name: &str| name.starts_with("scripted/");
+        if is_scripted(name) && !is_scripted(self.model_chain().primary().name()) {
+            let reason = "an agent can't choose a scripted model";
+            return Err(Error::Config { origin: name.to_owned(), reason: reason.to_owned() });
+        }
+        self.check_model(name)
+    }
+
     /// Hides the keys of a model's provider from commands, from the next turn of each session on.
     fn hide_keys_of(&self, model: &str) {
         let mut hidden = lock(&self.hidden);

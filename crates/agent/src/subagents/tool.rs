@@ -158,7 +158,7 @@ impl AgentTool {
         let model = arguments.model.clone().or_else(|| kind.as_ref()?.model.clone());
         if let Some(model) = &model {
             let unknown = |error: crate::Error| refusal(&format!("`model`: {error}"));
-            runtime.check_model(model).map_err(unknown)?;
+            runtime.check_model_of_agent(model).map_err(unknown)?;
         }
         let scope = match &arguments.scope {
             Some(targets) => Some(self.narrow_scope(targets).await?),
