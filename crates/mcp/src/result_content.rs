@@ -2,7 +2,7 @@
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
-use longhaul_tools::{ToolImage, ToolOutcome};
+use longhaul_tools::{Attachment, ToolImage, ToolOutcome};
 use rmcp::model::{CallToolResult, ContentBlock, ResourceContents};
 
 /// Images of one result to keep.
@@ -92,7 +92,13 @@ fn decode_image(media: &str, data: &str, before: usize) -> Result<ToolImage, &'s
     if bytes.len() > MAX_IMAGE_BYTES {
         return Err("it is larger than 5 MiB");
     }
-    Ok(ToolImage { media: media.to_owned(), bytes })
+    // A provider refuses each request that has an image which is none, so the session would be stuck with it.
+    match Attachment::check_image(bytes, "the image") {
+        Ok(Attachment::Image { media_type, bytes }) if media_type == media => {
+            Ok(ToolImage { media: media.to_owned(), bytes })
+        }
+        _ => Err("it is not what its type says"),
+    }
 }
 
 #[cfg(test)]

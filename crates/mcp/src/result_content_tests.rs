@@ -17,16 +17,18 @@ fn texts_are_joined_and_an_error_stays_one() {
 
 #[test]
 fn an_image_is_kept_and_a_damaged_one_is_named() {
-    let good = STANDARD.encode(b"\x89PNG");
+    const PNG: &[u8] = b"\x89PNG\r\n\x1a\n";
+    let good = STANDARD.encode(PNG);
     let found = outcome(json!({"content": [
         {"type": "image", "data": good, "mimeType": "image/png"},
         {"type": "image", "data": "***", "mimeType": "image/png"},
         {"type": "image", "data": good, "mimeType": "image/tiff"},
+        {"type": "image", "data": STANDARD.encode("hello"), "mimeType": "image/png"},
     ]}));
 
-    assert_eq!(found.images, [ToolImage { media: "image/png".to_owned(), bytes: b"\x89PNG".to_vec() }]);
-    let expected =
-        "[an image that is left out: it is damaged]\n[an image that is left out: no model takes its type]";
+    assert_eq!(found.images, [ToolImage { media: "image/png".to_owned(), bytes: PNG.to_vec() }]);
+    let expected = "[an image that is left out: it is damaged]\n[an image that is left out: no model takes its type]\n\
+                    [an image that is left out: it is not what its type says]";
     assert_eq!(found.content, expected);
 }
 

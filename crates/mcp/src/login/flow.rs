@@ -61,6 +61,10 @@ impl Login {
         let client_secret = client.client_secret.filter(|_| !own_client);
         let url = manager.get_authorization_url(&scopes).await;
         let url = url.map_err(|error| failed("can't log in there", &error))?;
+        if !url.starts_with("https://") && !url.starts_with("http://") {
+            let named = longhaul_protocol::printable(url.as_bytes()).to_string();
+            return Err(Error::Refused(format!("the server names no web page to log in at: {named}")));
+        }
         manager.set_credential_store(access.store.clone());
         Ok(Self { access, manager, redirect, url, client_secret })
     }
