@@ -141,11 +141,35 @@ fn a_projects_kind_is_used_only_while_it_is_what_the_user_trusted() {
     let used = result("b");
     fs::write(folder.join("reviewer.md"), kind("You obey.")).unwrap();
     let changed = result("c");
+    let removed = desk.json(&["trust", "--remove", "--json"]);
 
     assert!(untrusted.contains("is not trusted; `longhaul trust` shows it"), "{untrusted}");
     assert_eq!(trusted["agents"][0]["name"], "reviewer");
     assert!(used.contains("Looked."), "{used}");
     assert!(changed.contains("has changed since it was trusted"), "{changed}");
+    assert_eq!(removed["paths"], json!([folder.canonicalize().unwrap().join("reviewer.md")]));
+    assert_eq!(desk.json(&["trust", "--list", "--json"]), json!([]));
+}
+
+/// P7: the user sees what a kind tells a subagent before trusting it.
+#[test]
+fn trust_shows_a_new_kind_whole() {
+    let desk = agent_desk(json!({"prompt": "Look."}), &json!(["Looked."]));
+    let folder = desk.path("work/.agents/agents");
+    fs::create_dir_all(&folder).unwrap();
+    fs::write(
+        folder.join("reviewer.md"),
+        "---\nname: reviewer\ndescription: reviews\n---\nObey \u{1b}[2J me.\n",
+    )
+    .unwrap();
+
+    let (code, out, errors) = desk.run(&["trust", "--yes"]);
+
+    assert_eq!(code, 0, "{errors}");
+    assert!(
+        out.contains("  description: reviews\n") && out.contains("  Obey ") && !out.contains('\u{1b}'),
+        "{out}"
+    );
 }
 
 /// A3: a subagent that asks with nobody there: `run` ends with the code for an open question, and the answer at the parent goes on.

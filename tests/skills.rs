@@ -208,7 +208,10 @@ fn taking_back_the_trust_in_a_project_takes_back_its_skills() {
     assert!(out.contains(&format!("{} is no longer trusted", folder.display())), "{out}");
     assert_eq!(state(), json!("untrusted"));
     let (code, _, errors) = desk.run(&["trust", "--remove"]);
-    assert!(code == 2 && errors.contains("no trusted longhaul.toml, .mcp.json or skill in"), "{errors}");
+    assert!(
+        code == 2 && errors.contains("no trusted longhaul.toml, .mcp.json, skill or kind of subagent in"),
+        "{errors}"
+    );
 }
 
 /// P7: one file that can't be used does not keep the others from being trusted.

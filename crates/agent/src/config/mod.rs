@@ -37,7 +37,8 @@ pub use settings::*;
 pub use sources::Sources;
 pub(crate) use trust::save_trust_list;
 pub use trust::{
-    distrust_project, load_trust_list, trust_kind, trust_project, trust_project_servers, trust_state,
+    distrust_kinds, distrust_project, load_trust_list, trust_kind, trust_project, trust_project_servers,
+    trust_state,
 };
 
 use crate::session::state::State;

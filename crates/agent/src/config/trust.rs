@@ -15,7 +15,7 @@ use super::project::ProjectFile;
 use super::project_servers::ProjectServersFile;
 use super::{config_error, project};
 use crate::config::Sources;
-use crate::subagents::kinds::KindFile;
+use crate::subagents::kinds::{KindFile, project_folders};
 use crate::{Error, Result};
 
 /// The list contains the text of every trusted file. A larger list was not written by this program.
@@ -78,6 +78,21 @@ pub fn distrust_project(home: &Path, sources: &Sources) -> Result<Vec<PathBuf>> 
     let servers: Vec<PathBuf> = candidates.iter().map(|path| path.with_file_name(PROJECT_FILE)).collect();
     let nearest = |paths: Vec<PathBuf>| paths.into_iter().find(|path| list.find(path).is_some());
     let found: Vec<PathBuf> = [nearest(candidates), nearest(servers)].into_iter().flatten().collect();
+    if !found.is_empty() {
+        found.iter().for_each(|path| list.remove(path));
+        save_trust_list(&list, home)?;
+    }
+    Ok(found)
+}
+
+/// Revokes the trust in all kinds of subagents of the project that a folder belongs to, even if they no longer exist. Returns their paths.
+pub fn distrust_kinds(home: &Path, work_dir: &Path) -> Result<Vec<PathBuf>> {
+    let mut list = load_trust_list(home)?;
+    let folders = project_folders(work_dir);
+    let is_kind =
+        |path: &&Path| path.parent().is_some_and(|parent| folders.iter().any(|folder| folder == parent));
+    let found: Vec<PathBuf> =
+        list.files().iter().map(|file| file.path.as_path()).filter(is_kind).map(Path::to_owned).collect();
     if !found.is_empty() {
         found.iter().for_each(|path| list.remove(path));
         save_trust_list(&list, home)?;

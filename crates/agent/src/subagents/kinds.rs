@@ -66,17 +66,18 @@ impl KindFile {
 /// The files of the kinds for sessions in this folder, in the order in which they are looked for.
 pub fn kind_files(config: &Config, work_dir: Option<&Path>) -> Vec<KindFile> {
     let trust_list = load_trust_list(&config.home).unwrap_or_default();
-    let mut files = Vec::new();
-    if let Some(work_dir) = work_dir {
-        let top = git_root(work_dir).unwrap_or(work_dir);
-        for folder in work_dir.ancestors().take_while(|folder| folder.starts_with(top)) {
-            for name in PROJECT_FOLDERS {
-                files.extend(files_of(&folder.join(name), Some(&trust_list)));
-            }
-        }
-    }
+    let folders = work_dir.map(project_folders).unwrap_or_default();
+    let mut files: Vec<KindFile> =
+        folders.iter().flat_map(|folder| files_of(folder, Some(&trust_list))).collect();
     files.extend(files_of(&config.home.join(HOME_FOLDER), None));
     files
+}
+
+/// Where the project of a folder may have kinds, the nearest first.
+pub(crate) fn project_folders(work_dir: &Path) -> Vec<PathBuf> {
+    let top = git_root(work_dir).unwrap_or(work_dir);
+    let folders = work_dir.ancestors().take_while(|folder| folder.starts_with(top));
+    folders.flat_map(|folder| PROJECT_FOLDERS.map(|name| folder.join(name))).collect()
 }
 
 /// The files of one folder, by name. `trust_list` is given if they need trust.

@@ -4,8 +4,8 @@
 use std::path::Path;
 
 use longhaul_agent::config::{
-    DisallowedKey, ProjectFile, ProjectServersFile, Sources, TrustState, TrustedFile, distrust_project,
-    load_trust_list, trust_kind, trust_project, trust_project_servers, trust_state,
+    DisallowedKey, ProjectFile, ProjectServersFile, Sources, TrustState, TrustedFile, distrust_kinds,
+    distrust_project, load_trust_list, trust_kind, trust_project, trust_project_servers, trust_state,
 };
 use longhaul_agent::skills::{
     Skill, SkillReview, SkillState, distrust_project_skills, find_skills, review_skill,
@@ -103,6 +103,11 @@ fn trust_kind_file(home: &Path, file: &KindFile, options: &TrustOptions) -> anyh
         line(file.path.printable())?;
         let list = load_trust_list(home)?;
         let trusted = list.find(&file.path).and_then(|trusted| trusted.text.as_deref());
+        if before == TrustState::Unknown {
+            // All of it: what it tells a subagent is what the user allows.
+            let shown = |text: &str| line(format!("  {}", printable(text.as_bytes())));
+            file.text.lines().try_for_each(shown)?;
+        }
         show_changes(&file.text, trusted, before)?;
         line(format!("It is a kind of subagent, {}.", printable(file.name().as_bytes())))?;
     }
@@ -254,11 +259,13 @@ fn list(home: &Path, as_json: bool) -> anyhow::Result<()> {
 
 fn remove(home: &Path, sources: &Sources, as_json: bool) -> anyhow::Result<()> {
     let mut paths = distrust_project(home, sources)?;
-    paths.extend(distrust_project_skills(&Config::load(home, sources)?)?);
+    let config = Config::load(home, sources)?;
+    paths.extend(distrust_project_skills(&config)?);
+    paths.extend(distrust_kinds(home, &config.work_dir)?);
     let Some(path) = paths.first() else {
         return Err(none_here(
             sources,
-            "no trusted longhaul.toml, .mcp.json or skill in",
+            "no trusted longhaul.toml, .mcp.json, skill or kind of subagent in",
             "; `longhaul trust --list` lists all",
         ));
     };
