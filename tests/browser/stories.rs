@@ -192,6 +192,23 @@ fn a_visitor_hops_kills_cancels_and_answers_twice_and_sees_each_thing_once() {
     });
 }
 
+/// H8, A3.
+#[test]
+#[ignore = "needs scripts/peers"]
+fn a_tree_of_subagents_is_seen_opened_and_stopped_on_the_page() {
+    let agent = |model: &str, prompt: &str| json!({"name": "agent", "arguments": {"prompt": prompt, "background": true, "model": model}});
+    let mut server = ConsoleServer::start_in_mode(&json!(["Hello."]), "auto");
+    let quick = server.write_script("quick", &json!(["Seven files."]));
+    let slow = server.write_script("slow", &json!([{"text": words(600), "piece_ms": 500}]));
+    let calls = [agent(&quick, "Count the files."), agent(&slow, "Read <b>all</b> of them.")];
+    server.make_session_with(
+        "parent",
+        &json!([{"text": "I ask two.", "calls": calls}, "They work.", "Seven.", "Over."]),
+    );
+    server.say("parent", "How many files are there?");
+    server.play("subagents.mjs", &[], |_, asked| panic!("{asked}"));
+}
+
 /// H8: the modules agree with each other, and the whole page is small.
 #[test]
 #[ignore = "needs scripts/peers"]

@@ -88,8 +88,9 @@ macro_rules! files {
 }
 
 /// Every file, the page itself first.
-pub static FILES: [ConsoleFile; 26] = files! {
+pub static FILES: [ConsoleFile; 28] = files! {
     "/": HTML => "index.html",
+    "/console/agents.js": SCRIPT => "agents.js",
     "/console/api.js": SCRIPT => "api.js",
     "/console/app.js": SCRIPT => "app.js",
     "/console/block-list.js": SCRIPT => "block-list.js",
@@ -101,6 +102,7 @@ pub static FILES: [ConsoleFile; 26] = files! {
     "/console/format.js": SCRIPT => "format.js",
     "/console/icon.svg": SVG => "icon.svg",
     "/console/installation.js": SCRIPT => "installation.js",
+    "/console/live-list.js": SCRIPT => "live-list.js",
     "/console/live-text.js": SCRIPT => "live-text.js",
     "/console/manifest.json": MANIFEST => "manifest.json",
     "/console/memory.js": SCRIPT => "memory.js",
