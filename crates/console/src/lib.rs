@@ -88,7 +88,7 @@ macro_rules! files {
 }
 
 /// Every file, the page itself first.
-pub static FILES: [ConsoleFile; 28] = files! {
+pub static FILES: [ConsoleFile; 29] = files! {
     "/": HTML => "index.html",
     "/console/agents.js": SCRIPT => "agents.js",
     "/console/api.js": SCRIPT => "api.js",
@@ -109,6 +109,7 @@ pub static FILES: [ConsoleFile; 28] = files! {
     "/console/notify.js": SCRIPT => "notify.js",
     "/console/overview.js": SCRIPT => "overview.js",
     "/console/questions.js": SCRIPT => "questions.js",
+    "/console/quiet-turns.js": SCRIPT => "quiet-turns.js",
     "/console/session-head.js": SCRIPT => "session-head.js",
     "/console/session-state.js": SCRIPT => "session-state.js",
     "/console/single-flight.js": SCRIPT => "single-flight.js",
