@@ -11,6 +11,7 @@ const PAGES = {
   "session/story/tasks": "No tasks",
   "session/story/agents": "No subagents",
   tasks: "No tasks",
+  schedules: "No schedules",
   [`memory/${process.argv[2]}`]: "Changes",
   [`memory/${process.argv[2]}/habits`]: "Versions",
   statement: "model call",

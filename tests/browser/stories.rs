@@ -192,6 +192,34 @@ fn a_visitor_hops_kills_cancels_and_answers_twice_and_sees_each_thing_once() {
     });
 }
 
+/// A schedule of the config.
+const NIGHTLY: &str = r#"
+[[schedule]]
+name = "nightly"
+cron = "0 3 * * *"
+zone = "Europe/Berlin"
+prompt = "Is the backup there?"
+"#;
+
+/// H8, W3.
+#[test]
+#[ignore = "needs scripts/peers"]
+fn schedules_are_made_run_paused_changed_and_deleted_on_the_page() {
+    let script = json!([{"text": "The builds are fine.", "piece_ms": 20}, "nothing to do", "Nothing to do."]);
+    let mut server = ConsoleServer::start_with(&script, "auto", NIGHTLY);
+    let reader = server.make_token("reader", "read");
+    server.make_session_with("pulse", &json!(["Hello.", "nothing to do", "Nothing to do.", "Look there."]));
+    let pulse = json!({"name": "pulse", "every": "8h", "session": "pulse", "prompt": "Is there news?", "heartbeat": true});
+    assert!(server.post("/api/schedules", &pulse).contains(" 201 "));
+    server.say("pulse", "Hello?");
+    server.wait_for_turns("pulse", 1);
+    server.play("schedules.mjs", &[&reader], |server, asked| {
+        let turns = asked.strip_prefix("pulse ").unwrap_or_else(|| panic!("{asked}")).parse().unwrap();
+        assert!(server.post("/api/schedules/pulse/run", &json!({})).contains(" 202 "));
+        server.wait_for_turns("pulse", turns);
+    });
+}
+
 /// H8, A3.
 #[test]
 #[ignore = "needs scripts/peers"]

@@ -88,7 +88,7 @@ macro_rules! files {
 }
 
 /// Every file, the page itself first.
-pub static FILES: [ConsoleFile; 29] = files! {
+pub static FILES: [ConsoleFile; 31] = files! {
     "/": HTML => "index.html",
     "/console/agents.js": SCRIPT => "agents.js",
     "/console/api.js": SCRIPT => "api.js",
@@ -110,6 +110,8 @@ pub static FILES: [ConsoleFile; 29] = files! {
     "/console/overview.js": SCRIPT => "overview.js",
     "/console/questions.js": SCRIPT => "questions.js",
     "/console/quiet-turns.js": SCRIPT => "quiet-turns.js",
+    "/console/schedule-form.js": SCRIPT => "schedule-form.js",
+    "/console/schedules.js": SCRIPT => "schedules.js",
     "/console/session-head.js": SCRIPT => "session-head.js",
     "/console/session-state.js": SCRIPT => "session-state.js",
     "/console/single-flight.js": SCRIPT => "single-flight.js",
