@@ -3,7 +3,8 @@
 use axum::Json;
 use axum::extract::State;
 use hyper::{Method, StatusCode};
-use longhaul_agent::{SubagentReport, list_subagents};
+use longhaul_agent::{StatementItem, SubagentReport, list_subagents};
+use longhaul_protocol::SessionId;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -67,10 +68,10 @@ async fn list_agents(
     let page = ListQuery { limit: query.limit, after: query.after };
     let Json(List { items, next }) =
         List::page(reports, &page, |report: &SubagentReport| report.id.to_string())?;
-    let mut listed = Vec::with_capacity(items.len());
-    for report in items {
-        let cost = state.runtime().session_spending(report.id).await?.cost;
-        listed.push(ListedSubagent { report, cost });
-    }
+    let ids: Vec<SessionId> = items.iter().map(|report| report.id).collect();
+    let spent = state.runtime().spending_of_sessions(&ids).await?;
+    let with_cost =
+        |(report, spent): (SubagentReport, StatementItem)| ListedSubagent { report, cost: spent.cost };
+    let listed = items.into_iter().zip(spent).map(with_cost).collect();
     Ok(Json(List { items: listed, next }))
 }
