@@ -488,9 +488,9 @@ fn a_turn_says_what_began_it_unless_a_person_did() {
     let by_schedule = heading(Some(Cause::Schedule));
     let [by_person, unknown] = [Some(Cause::Turn), None].map(heading);
 
-    assert!(by_schedule.contains("Turn 0 <span class=\"cause\">by a schedule</span> <time"), "{by_schedule}");
+    assert!(by_schedule.contains("Turn 1 <span class=\"cause\">by a schedule</span> <time"), "{by_schedule}");
     assert_eq!(by_person, unknown);
-    assert!(unknown.contains("Turn 0 <time"), "{unknown}");
+    assert!(unknown.contains("Turn 1 <time"), "{unknown}");
 }
 
 /// The parser fills each row up to the width of its table, so a few hundred bytes could become a hundred thousand cells.
