@@ -31,13 +31,18 @@ impl ConsoleServer {
 
     /// The same in another permission mode.
     pub(crate) fn start_in_mode(script: &Value, mode: &str) -> Self {
+        Self::start_with(script, mode, "")
+    }
+
+    /// The same with more lines of config.
+    pub(crate) fn start_with(script: &Value, mode: &str, more: &str) -> Self {
         let folder = tempfile::tempdir().unwrap();
         for name in ["home", "work"] {
             std::fs::create_dir(folder.path().join(name)).unwrap();
         }
         std::fs::write(folder.path().join("script.json"), script.to_string()).unwrap();
         let config = format!(
-            "[model]\nname = \"scripted/{}\"\n[approval]\nmode = \"{mode}\"\n[memory]\nextract_at_tokens = 0\n",
+            "[model]\nname = \"scripted/{}\"\n[approval]\nmode = \"{mode}\"\n[memory]\nextract_at_tokens = 0\n{more}",
             folder.path().join("script.json").display()
         );
         std::fs::write(folder.path().join("home/config.toml"), config).unwrap();
@@ -100,11 +105,16 @@ impl ConsoleServer {
     /// The same for a session whose model plays a script of its own.
     pub(crate) fn make_session_with(&self, key: &str, script: &Value) {
         self.make_session(key);
-        let path = self.folder.path().join(format!("{key}.json"));
-        std::fs::write(&path, script.to_string()).unwrap();
-        let body = serde_json::json!({"model": format!("scripted/{}", path.display())}).to_string();
+        let body = serde_json::json!({"model": self.write_script(key, script)}).to_string();
         let answer = self.request("PATCH", &format!("/api/sessions/{key}"), &body);
         assert!(answer.contains(" 200 "), "{answer}");
+    }
+
+    /// The name of a model that plays this script.
+    pub(crate) fn write_script(&self, name: &str, script: &Value) -> String {
+        let path = self.folder.path().join(format!("{name}.json"));
+        std::fs::write(&path, script.to_string()).unwrap();
+        format!("scripted/{}", path.display())
     }
 
     /// Says something in a session. Returns once it is on disk.

@@ -2,6 +2,7 @@
 // owns the server. A story prints what it needs ("kill", "restart", "revoke", …) and waits for "done" on its standard input.
 
 import assert from "node:assert/strict";
+import { readFileSync } from "node:fs";
 import { createInterface } from "node:readline";
 import { pathToFileURL } from "node:url";
 
@@ -100,6 +101,14 @@ async function watchPage(page, expected) {
 export function assertClean(page) {
   assert.deepEqual(page.errors, [], "errors of the page");
   assert.deepEqual(page.foreign, [], "requests to other origins");
+}
+
+/** What axe-core finds on the page as it is. It needs a context with `bypassCSP`: the content policy would not let it in. */
+export async function assertAccessible(page, place) {
+  await page.evaluate(readFileSync(process.env.AXE, "utf8"));
+  const { violations } = await page.evaluate(() => window.axe.run());
+  const told = violations.map((one) => `${one.id}: ${one.help}: ${one.nodes.map((node) => node.target).join("; ")}`);
+  assert.deepEqual(told, [], place);
 }
 
 /** The answer that the page would get. Without the browser's own headers a cookie does not count. */

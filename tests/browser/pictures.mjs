@@ -27,6 +27,12 @@ await withBrowser(async (browser) => {
   await page.waitForTimeout(500);
   await page.screenshot({ path: `${folder}/console-figures.png`, fullPage: true });
 
+  await page.goto(`${url}/#/schedules`);
+  await page.getByRole("button", { name: "Run now: builds" }).click();
+  await page.getByText(/^Last .*: \w+/).waitFor();
+  await page.waitForTimeout(500);
+  await page.screenshot({ path: `${folder}/console-schedules.png` });
+
   await page.goto(`${url}/#/session/adder`);
   await say(page, "Has it ever been wrong?");
   const phone = await openConsole(browser, { viewport: PHONE, colorScheme: "dark", deviceScaleFactor: 2 });

@@ -8,6 +8,7 @@ import { doctorView, tokensView } from "./installation.js";
 import { memoryView } from "./memory.js";
 import { notifyButton, setNotifying } from "./notify.js";
 import { overviewView } from "./overview.js";
+import { schedulesView } from "./schedules.js";
 import { statementView } from "./statement.js";
 import { connectNow, follow, onConnection, onOpened } from "./stream.js";
 import { tasksView } from "./tasks.js";
@@ -16,6 +17,7 @@ import { trashView } from "./trash.js";
 const PAGES = [
   { path: "", name: "Sessions" },
   { path: "tasks", name: "Tasks" },
+  { path: "schedules", name: "Schedules" },
   { path: "memory", name: "Memory" },
   { path: "statement", name: "Statement" },
   { path: "tokens", name: "Tokens", scope: "admin" },
@@ -31,6 +33,7 @@ const VIEWS = {
   "": overviewView,
   session: conversationView,
   tasks: tasksView,
+  schedules: schedulesView,
   memory: memoryView,
   statement: statementView,
   tokens: tokensView,

@@ -2,6 +2,7 @@
 
 import { can } from "./api.js";
 import { emptyState, fragmentOf, h, replaceChildren } from "./dom.js";
+import { foldQuietTurn, joinQuietTurns } from "./quiet-turns.js";
 import { questionWords } from "./questions.js";
 
 /** While the end is followed, more blocks than this are cut at the beginning of a turn. They load again when somebody scrolls up. */
@@ -19,6 +20,7 @@ export class BlockList {
     for (const item of items) {
       this.element.append(blockElement(item));
       dropReplacedAnswers(this.element, item);
+      foldQuietTurn(this.element, item);
     }
   }
 
@@ -28,7 +30,9 @@ export class BlockList {
     for (const item of items) {
       older.append(blockElement(item));
       dropReplacedAnswers(older, item);
+      foldQuietTurn(older, item);
     }
+    joinQuietTurns(older, this.element);
     this.element.prepend(...older.childNodes);
   }
 
@@ -50,10 +54,10 @@ export class BlockList {
     const count = this.element.childElementCount;
     if (count <= MAX_BLOCKS) return null;
     const blocks = /** @type {HTMLElement[]} */ ([...this.element.children]);
-    const first = blocks.findIndex((block, index) => index >= count - KEPT_BLOCKS && block.classList.contains("turn_start"));
+    const first = blocks.findIndex((block, index) => index >= count - KEPT_BLOCKS && block.matches(".turn_start, .quiet-turns"));
     if (first <= 0) return null;
     for (const block of blocks.slice(0, first)) block.remove();
-    return Number(blocks[first]?.dataset.seq);
+    return Number((blocks[first]?.dataset.seq ? blocks[first] : blocks[first]?.querySelector("[data-seq]"))?.getAttribute("data-seq"));
   }
 
   /** Marks the block of a record, and moves the keyboard to it. @param {number} seq */
@@ -61,6 +65,8 @@ export class BlockList {
     const blocks = [.../** @type {NodeListOf<HTMLElement>} */ (this.element.querySelectorAll("[data-seq]"))];
     const block = blocks.findLast((one) => Number(one.dataset.seq) <= seq) ?? blocks[0];
     if (!block) return;
+    const fold = block.closest("details.quiet-turns");
+    if (fold) fold.setAttribute("open", "");
     block.classList.add("target");
     block.tabIndex = -1;
     block.scrollIntoView({ block: "center" });
@@ -104,7 +110,7 @@ function dropReplacedAnswers(blocks, item) {
 /** Drops answers that broke off, from this block back to the beginning of its turn. @param {Element | null | undefined} last */
 function dropInterrupted(last) {
   let block = last;
-  while (block && !block.classList.contains("turn_start")) {
+  while (block && !block.matches(".turn_start, .quiet-turns")) {
     const before = block.previousElementSibling;
     if (block.matches(".message.interrupted")) block.remove();
     block = before;

@@ -1,6 +1,7 @@
 // One session, live. Blocks are found by one number, the last record that is shown: a reload, a sleep, a restarted server all go
 // the same way, by asking for what came after it. The text of an answer that is still arriving comes from the stream alone.
 
+import { agentsPanel } from "./agents.js";
 import { Problem, act, api, can, sessionPath } from "./api.js";
 import { BlockList, blockElement } from "./block-list.js";
 import { composer, keepDraft, moveDraft } from "./composer.js";
@@ -27,18 +28,19 @@ const SILENCE_MS = 1000;
 /** Events after which the status of the session is loaded again. */
 const STATUS_EVENTS = new Set([
   "input_accepted", "input_taken", "turn_started", "step_started", "turn_ended", "question", "answered", "tool_started", "tool_finished",
-  "task_started", "task_ended", "usage", "mode_changed", "model_changed", "attempt_discarded", "compact_start", "compact_done", "compact_failed",
+  "task_started", "task_ended", "child_started", "child_ended", "usage", "mode_changed", "model_changed", "attempt_discarded", "compact_start", "compact_done", "compact_failed",
 ]);
 
 /** @type {import("./app.js").View} */
 export async function conversationView(place, key = "", panel = "", at = "") {
   document.title = `${showControls(key)} · Longhaul`;
-  if (panel === "figures" || panel === "tasks") {
+  const fill = { figures: figuresPanel, tasks: tasksPanel, agents: agentsPanel }[panel];
+  if (fill) {
     const head = sessionHead(key, panel);
     const body = h("div", { class: "panel" });
     place.append(head.element, body);
     head.update(await api(sessionPath(key)));
-    return panel === "figures" ? figuresPanel(body, key) : tasksPanel(body, key);
+    return fill(body, key);
   }
   const conversation = new Conversation(place, key, panel === "at" ? Number(at) : null);
   conversation.open();

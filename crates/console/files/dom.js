@@ -58,6 +58,13 @@ export function replaceChildren(parent, ...children) {
   append(parent, children);
 }
 
+/** The same, but what is there already stays, with the keyboard in it. @type {(parent: Element, ...children: Child[]) => void} */
+export function redraw(parent, ...children) {
+  const next = parent.cloneNode(false);
+  append(next, children);
+  if (!next.isEqualNode(parent)) parent.replaceChildren(...next.childNodes);
+}
+
 // The one place where a string becomes markup. Only fragments that the server rendered get here; it escapes all text.
 const policy = /** @type {any} */ (window).trustedTypes?.createPolicy("console", { createHTML: (/** @type {string} */ html) => html });
 

@@ -104,7 +104,7 @@ async function look(asked, ended) {
   if (!questions || !list || !document.hidden) return;
   for (const question of questions.items) asked(question);
   const asking = new Set(questions.items.map((/** @type {any} */ question) => question.session_id));
-  const now = new Map(list.items.map((/** @type {any} */ session) => [session.id, session.key]));
+  const now = new Map(list.items.filter((/** @type {any} */ session) => !session.parent).map((/** @type {any} */ session) => [session.id, session.key]));
   for (const [id, key] of working) if (!now.has(id) && !asking.has(id)) ended(id, key);
   working = now;
 }

@@ -5,7 +5,7 @@ import { emptyState, errorText, h, replaceChildren } from "./dom.js";
 import { formatAgo, formatCost, formatTokens, sessionHref, showControls, showDirections } from "./format.js";
 import { notify, notifyQuestion } from "./notify.js";
 import { briefAnswers, questionBody, settleButtons } from "./questions.js";
-import { stateOf } from "./session-state.js";
+import { CAUSES, stateOf } from "./session-state.js";
 import { singleFlight } from "./single-flight.js";
 import { follow } from "./stream.js";
 
@@ -124,7 +124,8 @@ export async function overviewView(place) {
     }
     sessions.set(message.id, { ...before, ...message });
     if (message.question) notifyQuestion({ ...message.question, session: message.key });
-    if (before?.state === "working" && ["idle", "failed"].includes(message.state)) {
+    // The end of a subagent is its parent's news.
+    if (!message.parent && before?.state === "working" && ["idle", "failed"].includes(message.state)) {
       notify(`${message.key} ${message.state === "failed" ? "failed" : "is done"}`, message.failure ?? before.title ?? "", sessionHref(message.key));
     }
     // A session that the stream tells of before the list does will be in the list.
@@ -174,12 +175,14 @@ export async function overviewView(place) {
 
   function draw() {
     if (loads === 0) return;
-    const all = found ? found.map((item) => sessions.get(item.id) ?? item) : [...sessions.values()].filter((session) => session.state !== "trashed");
-    const rank = (/** @type {any} */ session) => groups.findIndex((group) => !group.states || group.states.includes(session.state));
+    const all = found ? found.map((item) => ({ ...(sessions.get(item.id) ?? item), subagents: [] })) : withSubagents([...sessions.values()].filter((session) => session.state !== "trashed"));
+    const rankOf = (/** @type {any} */ session) => groups.findIndex((group) => !group.states || group.states.includes(session.state));
+    // A session whose subagents work is at work, too.
+    const rank = (/** @type {any} */ session) => Math.min(rankOf(session), ...session.subagents.map(rankOf).filter((/** @type {number} */ one) => one < 2));
     // The oldest question is first, so that a new one moves no other.
     const asked = (/** @type {any} */ session) => (session.state === "question" && session.question?.id) || "";
     all.sort((one, other) => rank(one) - rank(other) || asked(one).localeCompare(asked(other)) || Number(other.pinned) - Number(one.pinned) || String(other.last_at ?? "").localeCompare(String(one.last_at ?? "")));
-    const waiting = all.filter((session) => session.state === "question").length;
+    const waiting = all.filter((session) => rank(session) === 0).length;
     document.title = `${waiting ? `(${waiting}) ` : ""}Sessions · Longhaul`;
     const shown = all.slice(0, shownLen);
     more.hidden = shown.length === all.length;
@@ -222,6 +225,21 @@ export async function overviewView(place) {
 }
 
 /**
+ * Sessions with their subagents, and without rows for these. One whose parent isn't known stands for itself.
+ * @param {any[]} sessions
+ */
+function withSubagents(sessions) {
+  const rows = new Map(sessions.map((session) => [session.id, { ...session, subagents: [] }]));
+  for (const session of sessions) {
+    let top = session;
+    while (top.parent && rows.has(top.parent.id)) top = rows.get(top.parent.id);
+    if (top.id === session.id) continue;
+    rows.get(top.id).subagents.push(session);
+  }
+  return [...rows.values()].filter((session) => !rows.has(session.parent?.id));
+}
+
+/**
  * Puts elements into this order. What is in its place already is not touched, so that a click or the keyboard never loses its target.
  * @param {HTMLElement} parent
  * @param {HTMLElement[]} wanted
@@ -246,13 +264,19 @@ function sessionRow() {
   const doing = h("p", { class: "doing", dir: "auto" });
   const question = h("div", { class: "question-brief" });
   const facts = h("p", { class: "facts" });
-  const element = h("li", {}, link, state, doing, question, facts);
+  const count = h("summary", {});
+  const list = h("ul", { class: "plain-list" });
+  const subagents = h("details", { class: "subagents" }, count, list);
+  const element = h("li", {}, link, state, doing, question, facts, subagents);
+  let listed = "";
   let asked = "";
   return { element, update };
 
   /** @param {any} session */
   function update(session) {
-    const now = stateOf(session);
+    const own = stateOf(session);
+    const running = session.subagents.filter((/** @type {any} */ one) => one.state === "working").length;
+    const now = running > 0 && own.name === "idle" ? { ...own, name: "working", text: "subagents at work" } : own;
     element.className = `session ${now.name}`;
     link.href = sessionHref(session.key);
     setText(title, session.title ?? "(nothing said yet)");
@@ -264,12 +288,24 @@ function sessionRow() {
     const { tokens = 0, window = null } = session.context ?? {};
     const context = tokens ? `${formatTokens(tokens)}${window ? ` of ${formatTokens(window)}` : ""} tokens` : "";
     const cost = session.cost_today ? `${formatCost(session.cost_today)} today` : "";
-    setText(facts, [session.pinned ? "pinned" : "", session.work_dir, context, cost, formatAgo(session.last_at)].filter(Boolean).join(" · "));
+    setText(facts, [session.pinned ? "pinned" : "", session.parent ? `subagent of ${showControls(session.parent.key)}` : "", CAUSES[session.cause], session.work_dir, context, cost, formatAgo(session.last_at)].filter(Boolean).join(" · "));
+    showSubagents(session.subagents, running);
     const open = session.state === "question" ? session.question : null;
     const id = open ? `${open.id} ${session.key}` : "";
     if (id === asked) return;
     asked = id;
     replaceChildren(question, open ? [questionBody({ text: open.text }), briefAnswers(session, open)] : null);
+  }
+
+  /** @param {any[]} members @param {number} running */
+  function showSubagents(members, running) {
+    subagents.hidden = members.length === 0;
+    const told = members.toSorted((one, other) => one.id.localeCompare(other.id)).map(({ key, title, ...session }) => ({ key, title, now: stateOf(session) }));
+    // A link that has the keyboard stays while nothing changes.
+    if (listed === JSON.stringify(told)) return;
+    listed = JSON.stringify(told);
+    setText(count, [told.length === 1 ? "1 subagent" : `${told.length} subagents`, running ? `${running} at work` : ""].filter(Boolean).join(", "));
+    replaceChildren(list, told.map(({ key, title, now }) => h("li", {}, h("a", { href: sessionHref(key), dir: "auto" }, title ?? showControls(key)), " ", h("span", { class: `state state-${now.name}` }, now.text))));
   }
 }
 

@@ -3,7 +3,7 @@
 import { act, api, can, sessionPath } from "./api.js";
 import { errorText, h, replaceChildren } from "./dom.js";
 import { formatCost, formatCount, formatTokens, sessionHref, showControls, showDirections } from "./format.js";
-import { stateOf } from "./session-state.js";
+import { CAUSES, stateOf } from "./session-state.js";
 
 const MODES = [
   ["ask", "Ask before edits and commands"],
@@ -17,6 +17,7 @@ const PANELS = [
   ["", "Conversation"],
   ["figures", "Figures"],
   ["tasks", "Tasks"],
+  ["agents", "Subagents"],
 ];
 
 /**
@@ -30,7 +31,7 @@ export function sessionHead(key, panel) {
   const state = h("span", { class: "state" });
   const doing = h("span", { class: "doing", dir: "auto" });
   const facts = h("p", { class: "facts" });
-  const children = h("p", { class: "facts" });
+  const parent = h("p", { class: "facts" });
   const message = h("p", { role: "alert", class: "wrong" });
   const feedback = h("p", { class: "quiet", role: "status" });
   const mode = h("select", { id: "mode", onchange: () => change({ mode: mode.value }) }, MODES.map(([value, text]) => h("option", { value }, text)));
@@ -70,13 +71,16 @@ export function sessionHead(key, panel) {
     ),
   );
   const panelLinks = PANELS.map(([name, text]) => h("a", { href: name ? `${base}/${name}` : base, "aria-current": name === panel ? "page" : null }, text));
+  // Most sessions have no subagents.
+  const agents = panelLinks.at(-1);
+  agents.hidden = panel !== "agents";
   const element = h(
     "div",
     { class: "session-head" },
     h("div", { class: "title-row" }, h("h1", {}, showControls(key)), state),
     doing,
     facts,
-    children,
+    parent,
     h(
       "div",
       { class: "head-row" },
@@ -100,15 +104,16 @@ export function sessionHead(key, panel) {
     const waiting = status.waiting ? `${formatCount(status.waiting)} waiting` : "";
     replaceChildren(
       facts,
-      [status.model, `turn ${formatCount(status.turns)}`].filter(Boolean).join(" · "),
+      [status.model, [`turn ${formatCount(status.turns)}`, CAUSES[status.cause]].filter(Boolean).join(" ")].filter(Boolean).join(" · "),
       " · ",
       window ? h("meter", { min: 0, max: window, value: Math.min(tokens, window), high: window * 0.8, "aria-label": "Context in use" }) : null,
       window ? " " : null,
       [`${formatTokens(tokens)}${share} tokens`, cost, waiting].filter(Boolean).join(" · "),
     );
-    // Sessions that this one has started.
-    const links = status.children.map((/** @type {string} */ child) => [" ", h("a", { href: sessionHref(child) }, showControls(child))]);
-    replaceChildren(children, links.length > 0 ? ["Subagents:", links] : null);
+    replaceChildren(parent, status.parent ? ["Subagent of ", h("a", { href: sessionHref(status.parent.key) }, showControls(status.parent.key))] : null);
+    const count = status.children.length;
+    agents.hidden = count === 0 && panel !== "agents";
+    agents.textContent = count ? `Subagents (${count})` : "Subagents";
     known = status;
     if (document.activeElement !== mode) mode.value = status.mode;
     if (document.activeElement !== model) model.value = status.model;

@@ -4,6 +4,9 @@ const STATES = { question: "waits for your answer", working: "working", interrup
 /** How the last turn of a quiet session ended, if it did not complete. */
 const OUTCOMES = { failed: "failed", cancelled: "cancelled", limit: "limit reached" };
 
+/** What began a turn, unless a person did. @type {Record<string, string>} */
+export const CAUSES = { schedule: "by a schedule", task: "by the end of a task", subagent: "by the parent agent" };
+
 /**
  * The name of the state for the style sheet, its text, and what the session is doing or why its last turn ended early.
  * @param {any} session a summary, a status, or a message of the overview

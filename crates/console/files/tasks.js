@@ -3,25 +3,24 @@
 import { api, can, request } from "./api.js";
 import { announce, emptyState, errorText, h, replaceChildren } from "./dom.js";
 import { formatAgo, formatCount, formatDuration, sessionHref, showControls } from "./format.js";
-import { showReachable } from "./stream.js";
+import { REFRESH_MS, keepFresh, syncItems } from "./live-list.js";
 
-const STATUS = { running: "running", completed: "completed", failed: "failed", killed: "killed", timed_out: "timed out", lost: "lost" };
+export const STATUS = { running: "running", completed: "completed", failed: "failed", killed: "killed", timed_out: "timed out", lost: "lost" };
 const TAIL_BYTES = 16 * 1024;
-const REFRESH_MS = 3000;
 /** Tasks that a list looks at: the newest. A task that has run for longer than that many is not in it. */
 const LOAD_LEN = 1000;
 /** Tasks that a list shows. */
 const MAX_SHOWN = 200;
 
 /**
- * A running task: its description, its newest output if it is opened, and `Kill`.
- * @param {{id: string, description: string}} task
+ * A running task: its description, its newest output if it is opened, and `Kill`. That of a subagent leads to its conversation.
+ * @param {{id: string, description: string, session?: string}} task
  * @param {string} session
  */
 export function taskCard(task, session) {
   const name = task.description || `Task ${task.id}`;
   const output = outputFold(task.id, session, true);
-  return h("div", { class: "card task", "data-task": task.id, role: "group", "aria-label": `Task ${task.description || task.id}` }, h("div", { class: "task-row" }, h("span", { class: "spinner", "aria-hidden": "true" }), h("span", { dir: "auto" }, name), killButton(task.id, session, () => {})), output);
+  return h("div", { class: "card task", "data-task": task.id, role: "group", "aria-label": `Task ${task.description || task.id}` }, h("div", { class: "task-row" }, h("span", { class: "spinner", "aria-hidden": "true" }), h("span", { dir: "auto" }, task.session ? h("a", { href: sessionHref(task.session) }, name) : name), killButton(task.id, session, () => {}, task.session && "Stop")), output);
 }
 
 /** The path of a task. The session finds one that has expired. @param {string} id @param {string} session @param {string} [rest] @param {string} [query] */
@@ -29,18 +28,18 @@ function taskPath(id, session, rest = "", query = "") {
   return `/api/tasks/${encodeURIComponent(id)}${rest}?session=${encodeURIComponent(session)}${query}`;
 }
 
-/** @param {string} id @param {string} session @param {() => void} killed */
-function killButton(id, session, killed) {
+/** @param {string} id @param {string} session @param {() => void} killed @param {string} [text] */
+export function killButton(id, session, killed, text = "Kill") {
   if (!can("act")) return null;
   const message = h("span", { role: "alert", class: "wrong" });
-  const button = h("button", { type: "button", onclick: kill }, "Kill");
+  const button = h("button", { type: "button", onclick: kill }, text);
   return h("span", { class: "kill" }, button, message);
 
   async function kill() {
     button.disabled = true;
     try {
       await api(taskPath(id, session, "/kill"), { method: "POST" });
-      announce("Killed");
+      announce(text === "Kill" ? "Killed" : "Stopped");
       killed();
     } catch (error) {
       message.textContent = errorText(error);
@@ -111,25 +110,12 @@ async function taskList(place, session) {
   /** @type {Map<string, ReturnType<typeof taskItem>>} */
   const items = new Map();
   place.append(list, nothing);
-  await refresh();
-  const timer = setInterval(() => {
-    if (!document.hidden) void refresh().then(() => showReachable(null), showReachable);
-  }, REFRESH_MS);
-  return () => clearInterval(timer);
+  return keepFresh(refresh);
 
   async function refresh() {
     const tasks = await loadTasks(session);
     replaceChildren(nothing, tasks.length === 0 ? emptyState("No tasks", "Commands that run in the background appear here.") : null);
-    for (const [id, item] of items) if (!tasks.some((task) => task.task_id === id)) {
-      item.element.remove();
-      items.delete(id);
-    }
-    tasks.forEach((task, index) => {
-      const item = items.get(task.task_id) ?? taskItem(task, () => void refresh().catch(() => {}));
-      items.set(task.task_id, item);
-      item.update(task);
-      if (list.children[index] !== item.element) list.insertBefore(item.element, list.children[index] ?? null);
-    });
+    syncItems(list, items, tasks, (task) => task.task_id, (task) => taskItem(task, () => void refresh().catch(() => {})));
   }
 }
 

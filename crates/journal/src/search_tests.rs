@@ -42,6 +42,7 @@ fn what_is_said_can_be_found_and_what_only_keeps_the_books_can_not() {
     let book_keeping =
         SearchableText::from_record(&record(SessionRecord::TurnStarted(longhaul_protocol::TurnStarted {
             turn: 1,
+            cause: None,
         })));
 
     assert_eq!(said.unwrap().text, "remember the milk");

@@ -39,5 +39,5 @@ fn serve(file: &'static ConsoleFile, request: &Request) -> Response {
     {
         return (StatusCode::NOT_MODIFIED, headers).into_response();
     }
-    (headers, [(CONTENT_TYPE, file.media_type)], file.bytes).into_response()
+    (headers, [(CONTENT_TYPE, file.media_type)], file.bytes()).into_response()
 }

@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use longhaul_protocol::{
-    At, CallId, CompactedBy, Effect, Limit, OrderKind, Outcome, PermissionMode, QuestionId, QuestionKind,
-    Role, Seq, TaskId, TaskStatus,
+    At, CallId, Cause, CompactedBy, Effect, Limit, OrderKind, Outcome, PermissionMode, QuestionId,
+    QuestionKind, Role, Seq, TaskId, TaskStatus,
 };
 
 use serde::Serialize;
@@ -61,7 +61,10 @@ pub enum BlockState {
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(tag = "type", rename_all = "snake_case")]
 pub enum BlockContent {
-    TurnStart,
+    TurnStart {
+        /// What began the turn: a person, a schedule, the end of a task, the agent above. None if an older version recorded it.
+        cause: Option<Cause>,
+    },
     /// What a user or a program said. Only records have the text.
     Input {
         text: String,

@@ -63,7 +63,7 @@ fn start_text(
 
 fn end_text(block: &Block) -> Option<String> {
     Some(match &block.content {
-        BlockContent::TurnStart => "started".to_owned(),
+        BlockContent::TurnStart { .. } => "started".to_owned(),
         BlockContent::Message { text, .. } if block.state == BlockState::Finished => {
             format!("says: {}", truncate(text, MAX_TEXT_CHARS))
         }

@@ -3,7 +3,7 @@
 use crate::block::{Block, BlockContent, BlockState, TurnEnd, Update};
 use crate::local_time::format_moment;
 use crate::notice::{Verbosity, WAITING_INPUT, notice_text};
-use crate::text::{format_count, format_duration, outcome_text, sanitize, truncate};
+use crate::text::{cause_text, format_count, format_duration, outcome_text, sanitize, truncate};
 
 /// The lines of an update, each with its end. Empty if the update is not worth a line: the page leaves reasoning out.
 pub fn page_text(update: &Update) -> String {
@@ -17,9 +17,10 @@ pub fn page_text(update: &Update) -> String {
 
 fn block_text(block: &Block) -> Option<String> {
     Some(match &block.content {
-        BlockContent::TurnStart => {
+        BlockContent::TurnStart { cause } => {
             let turn = block.turn.unwrap_or_default();
-            format!("\n── turn {turn} · {} ──", format_moment(block.started_at))
+            let cause = cause_text(*cause).map(|text| format!(" {text}")).unwrap_or_default();
+            format!("\n── turn {turn}{cause} · {} ──", format_moment(block.started_at))
         }
         BlockContent::Input { text, images, from, .. } => {
             let mut lines: Vec<String> = from.iter().map(|from| format!("> [from {from}]")).collect();

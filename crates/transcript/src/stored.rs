@@ -1,8 +1,8 @@
 //! The fold from the records of a stored session to blocks.
 
 use longhaul_protocol::{
-    At, AttemptEnded, AttemptId, Body, EpochReason, Event, EventKind, Input, InputTaken, Item, OrderKind,
-    OrderTaken, Record, Role, Seq, SessionRecord, TurnEnded,
+    At, AttemptEnded, AttemptId, Body, Cause, EpochReason, Event, EventKind, Input, InputTaken, Item,
+    OrderKind, OrderTaken, Record, Role, Seq, SessionRecord, TurnEnded, TurnStarted,
 };
 
 use crate::block::{Block, BlockContent, BlockState, Update};
@@ -29,6 +29,7 @@ struct TurnTotals {
     number: u64,
     /// The record that started it.
     seq: Option<Seq>,
+    cause: Option<Cause>,
     steps: u64,
     /// Whether the model was called.
     has_called: bool,
@@ -54,6 +55,7 @@ pub struct RunningTurn {
     pub number: u64,
     /// The record that started it.
     pub seq: Seq,
+    pub cause: Option<Cause>,
     pub started_at: At,
     /// Steps that were started before.
     pub steps: u64,
@@ -94,9 +96,9 @@ impl StoredTranscript {
         let mut transcript = Transcript::new();
         let turn = start.turn.map(|turn| {
             transcript.set_turn_started_at(turn.started_at);
-            let RunningTurn { number, seq, steps, spend, .. } = turn;
+            let RunningTurn { number, seq, cause, steps, spend, .. } = turn;
             // A second step follows a call.
-            TurnTotals { number, seq: Some(seq), steps, has_called: steps > 0, spend }
+            TurnTotals { number, seq: Some(seq), cause, steps, has_called: steps > 0, spend }
         });
         let (model, last_end) = (start.model, start.last_end);
         let mut fold = Self { transcript, turn, model, last_end, ..Self::default() };
@@ -115,8 +117,9 @@ impl StoredTranscript {
     /// What another fold needs to know that begins here, between two turns or between two steps of one.
     pub fn next_start(&self) -> FoldStart {
         let turn = self.turn.as_ref().and_then(|turn| {
-            let (number, seq, steps, spend) = (turn.number, turn.seq?, turn.steps, turn.spend.clone());
-            Some(RunningTurn { number, seq, started_at: self.transcript.turn_started_at()?, steps, spend })
+            let TurnTotals { number, seq, cause, steps, ref spend, .. } = *turn;
+            let (started_at, spend) = (self.transcript.turn_started_at()?, spend.clone());
+            Some(RunningTurn { number, seq: seq?, cause, started_at, steps, spend })
         });
         let (model, last_end, waiting) = (self.model.clone(), self.last_end, self.waiting.places());
         FoldStart { model, turn, last_end, waiting }
@@ -132,7 +135,7 @@ impl StoredTranscript {
         let mut open = Vec::new();
         if let Some(turn) = &self.turn {
             let started_at = self.transcript.turn_started_at().unwrap_or(At(0));
-            open.push(running(turn.seq, started_at, BlockContent::TurnStart));
+            open.push(running(turn.seq, started_at, BlockContent::TurnStart { cause: turn.cause }));
         }
         if let Some(attempt) = &self.attempt {
             let text = attempt.text();
@@ -196,8 +199,9 @@ impl StoredTranscript {
             }
             SessionRecord::OrderTaken(taken) => self.order_taken(taken, origin),
             SessionRecord::TurnStarted(started) => {
-                let turn = started.turn;
-                self.turn = Some(TurnTotals { number: turn, seq: origin.seq, ..TurnTotals::default() });
+                let TurnStarted { turn, cause } = started;
+                self.turn =
+                    Some(TurnTotals { number: turn, seq: origin.seq, cause, ..TurnTotals::default() });
                 let origin = BlockOrigin { turn: Some(turn), ..origin };
                 self.waiting.begin_turn();
                 self.event(SessionRecord::TurnStarted(started), origin)

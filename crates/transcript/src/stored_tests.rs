@@ -45,7 +45,7 @@ fn order(kind: OrderKind) -> SessionRecord {
 }
 
 fn turn(turn: u64) -> SessionRecord {
-    SessionRecord::TurnStarted(TurnStarted { turn })
+    SessionRecord::TurnStarted(TurnStarted { turn, cause: None })
 }
 
 fn attempt(attempt: AttemptId) -> SessionRecord {
@@ -112,7 +112,7 @@ fn what_was_said_stands_under_the_turn_that_answers_it() {
     ]);
 
     assert!(
-        matches!(&entries[0], Update::Ended(block) if block.turn == Some(1) && block.content == BlockContent::TurnStart)
+        matches!(&entries[0], Update::Ended(block) if block.turn == Some(1) && block.content == BlockContent::TurnStart { cause: None })
     );
     assert_eq!(words(&entries), ["hi", "model: a/b", "Hello.", "and then?"], "what waits is not left out");
     assert!(entries.iter().any(|update| took(update) == Some(4)), "{entries:?}");
@@ -253,7 +253,7 @@ fn an_input_that_waits_is_the_last_of_what_goes_on() {
     assert!(
         matches!(
             contents[..],
-            [BlockContent::TurnStart, BlockContent::Message { .. }, BlockContent::Input { text, .. }] if text == "joins"
+            [BlockContent::TurnStart { cause: None }, BlockContent::Message { .. }, BlockContent::Input { text, .. }] if text == "joins"
         ),
         "{contents:?}"
     );

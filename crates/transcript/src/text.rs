@@ -3,7 +3,7 @@
 use std::fmt::Display;
 use std::time::Duration;
 
-use longhaul_protocol::{Outcome, is_misleading, single_quoted};
+use longhaul_protocol::{Cause, Outcome, is_misleading, single_quoted};
 
 /// Characters of an id that are shown: the last ones, because they are random; the first ones are the time.
 const SHORT_ID_CHARS: usize = 6;
@@ -82,6 +82,16 @@ pub fn shell_quoted(word: &str) -> String {
     match !word.is_empty() && word.bytes().all(is_plain) {
         true => word.to_owned(),
         false => single_quoted(word),
+    }
+}
+
+/// What began a turn, unless a person did.
+pub(crate) fn cause_text(cause: Option<Cause>) -> Option<&'static str> {
+    match cause? {
+        Cause::Schedule => Some("by a schedule"),
+        Cause::Task => Some("by the end of a task"),
+        Cause::Subagent => Some("by the parent agent"),
+        Cause::Turn | Cause::Compaction | Cause::Memory | Cause::Title => None,
     }
 }
 

@@ -2,7 +2,7 @@
 //! for many sessions, so most of them must cost a look at their last records, not a replay.
 
 use longhaul_journal::{Journal, SessionEntry, record_at, records};
-use longhaul_protocol::{Outcome, Question, Seq, SessionRecord, StreamName, TurnEnded};
+use longhaul_protocol::{Cause, Outcome, Question, Seq, SessionRecord, StreamName, TurnEnded};
 
 use super::questions::open_questions;
 use super::remote::is_running;
@@ -31,6 +31,8 @@ pub enum SessionActivity {
 pub struct SessionOverview {
     /// What it is doing.
     pub activity: SessionActivity,
+    /// What began the turn that is open.
+    pub cause: Option<Cause>,
     /// How the last turn ended.
     pub last_outcome: Option<Outcome>,
     /// Why the last turn failed, or which limit ended it.
@@ -75,7 +77,7 @@ pub async fn session_overview(journal: &dyn Journal, entry: &SessionEntry) -> Re
     {
         let failure = failure_of(&ended);
         let last_outcome = Some(ended.outcome);
-        return Ok(SessionOverview { activity: SessionActivity::Idle, last_outcome, failure });
+        return Ok(SessionOverview { last_outcome, failure, ..SessionOverview::default() });
     }
     let state = load(journal, &entry.key, entry.id).await?;
     let failure = match state.last_outcome {
@@ -85,7 +87,7 @@ pub async fn session_overview(journal: &dyn Journal, entry: &SessionEntry) -> Re
         }
         _ => None,
     };
-    let last_outcome = state.last_outcome;
+    let (cause, last_outcome) = (state.turn.as_ref().map(|turn| turn.cause), state.last_outcome);
     let question = open_questions(journal, entry.id, &state).await?.into_iter().next();
     let has_input = entry.inbox_head > state.inbox_through || !state.pending_inputs.is_empty();
     let doing = match (&state.turn, has_input) {
@@ -99,7 +101,7 @@ pub async fn session_overview(journal: &dyn Journal, entry: &SessionEntry) -> Re
         (None, Some(doing)) if is_running(journal, entry.id).await? => SessionActivity::Working(doing),
         (None, Some(doing)) => SessionActivity::Interrupted(doing),
     };
-    Ok(SessionOverview { activity, last_outcome, failure })
+    Ok(SessionOverview { activity, cause, last_outcome, failure })
 }
 
 /// Whether a session whose last record is the end of a turn may have an open question. A turn that ends withdraws its

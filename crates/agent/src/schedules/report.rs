@@ -23,6 +23,8 @@ pub struct ScheduleReport {
     pub source: String,
     /// What it is doing.
     pub status: ScheduleStatus,
+    /// Whether it waits to be resumed. A run that began before the pause goes on.
+    pub paused: bool,
     /// When it runs next, in RFC 3339. In the past if no process runs schedules, or while an earlier run goes on.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub next: Option<String>,
@@ -135,6 +137,7 @@ pub(super) async fn describe(
         None => None,
     };
     Ok(ScheduleReport {
+        paused: entry.pause.is_some(),
         id: entry.id,
         source: source_name(&entry.source).to_owned(),
         spec: entry.spec,

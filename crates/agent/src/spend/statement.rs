@@ -140,6 +140,17 @@ impl Runtime {
         Ok(StatementItem::new(session.to_string(), &sum))
     }
 
+    /// What each of these sessions has spent, in their order. Costs one look at the ledger for all of them.
+    pub async fn spending_of_sessions(&self, sessions: &[SessionId]) -> Result<Vec<StatementItem>> {
+        let (fold, journal) = (self.flushed_fold().await?, self.journal());
+        let mut items = Vec::with_capacity(sessions.len());
+        for session in sessions {
+            let sum = session_sum(&*journal, &fold, *session).await?;
+            items.push(StatementItem::new(session.to_string(), &sum));
+        }
+        Ok(items)
+    }
+
     /// What one session has spent on what, the most tokens first.
     pub async fn session_causes(&self, session: SessionId) -> Result<Vec<(Cause, StatementItem)>> {
         let fold = self.flushed_fold().await?;

@@ -99,6 +99,11 @@ async fn report(journal: &dyn Journal, child: &ChildAdmitted, depth: u64) -> Res
     }))
 }
 
+/// The session that started this one as its subagent.
+pub async fn parent_of(journal: &dyn Journal, session: SessionId) -> Result<Option<SessionId>> {
+    Ok(parent_link(journal, session).await?.map(|parent| parent.session))
+}
+
 async fn root_of(journal: &dyn Journal, session: SessionId) -> Result<SessionId> {
     Ok(parent_link(journal, session).await?.map_or(session, |parent| parent.root()))
 }

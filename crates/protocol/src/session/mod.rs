@@ -289,6 +289,9 @@ pub struct OrderTaken {
 pub struct TurnStarted {
     /// The turn, counted from 1.
     pub turn: u64,
+    /// What began it. Absent in records of older versions.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cause: Option<Cause>,
 }
 
 /// A step of a turn began.

@@ -3,9 +3,10 @@
 use axum::Json;
 use axum::extract::State;
 use hyper::{Method, StatusCode};
-use longhaul_agent::{SubagentReport, list_subagents};
+use longhaul_agent::{StatementItem, SubagentReport, list_subagents};
+use longhaul_protocol::SessionId;
 use schemars::JsonSchema;
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 
 use super::list::{List, ListQuery};
 use crate::access::{Access, Scope};
@@ -19,12 +20,21 @@ pub(crate) fn routes() -> Vec<Route> {
     vec![
         Route::new(Method::GET, "/api/agents", read, "List subagents", list_agents)
             .query::<AgentListQuery>()
-            .answers::<List<SubagentReport>>(
+            .answers::<List<ListedSubagent>>(
                 StatusCode::OK,
                 "The subagents, each after the session that started it. Each is a session and a task of its parent.",
             )
             .fails(StatusCode::NOT_FOUND, "There is no such session."),
     ]
+}
+
+/// A subagent with what it has spent.
+#[derive(Debug, Serialize, JsonSchema)]
+struct ListedSubagent {
+    #[serde(flatten)]
+    report: SubagentReport,
+    /// US dollars, as far as prices are known; null if none is. What its own subagents spend is theirs.
+    cost: Option<f64>,
 }
 
 #[derive(Debug, Deserialize, JsonSchema)]
@@ -42,7 +52,7 @@ struct AgentListQuery {
 async fn list_agents(
     State(state): State<ServerState>,
     Query(query): Query<AgentListQuery>,
-) -> ApiResult<Json<List<SubagentReport>>> {
+) -> ApiResult<Json<List<ListedSubagent>>> {
     let below = match &query.session {
         Some(key) => Some(state.session_entry(key).await?.id),
         None => None,
@@ -56,5 +66,12 @@ async fn list_agents(
         report.message = report.message.as_deref().map(|message| redactor.redact(message).into_owned());
     }
     let page = ListQuery { limit: query.limit, after: query.after };
-    List::page(reports, &page, |report: &SubagentReport| report.id.to_string())
+    let Json(List { items, next }) =
+        List::page(reports, &page, |report: &SubagentReport| report.id.to_string())?;
+    let ids: Vec<SessionId> = items.iter().map(|report| report.id).collect();
+    let spent = state.runtime().spending_of_sessions(&ids).await?;
+    let with_cost =
+        |(report, spent): (SubagentReport, StatementItem)| ListedSubagent { report, cost: spent.cost };
+    let listed = items.into_iter().zip(spent).map(with_cost).collect();
+    Ok(Json(List { items: listed, next }))
 }

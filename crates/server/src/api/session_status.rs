@@ -3,7 +3,9 @@
 use axum::Json;
 use axum::extract::State;
 use hyper::{Method, StatusCode};
-use longhaul_agent::{ContextReport, LimitStatus, SessionStatus, StatementItem, list_subagents};
+use longhaul_agent::{
+    ContextReport, LimitStatus, SessionStatus, StatementItem, SubagentReport, list_subagents,
+};
 use longhaul_protocol::Question;
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -93,6 +95,9 @@ struct ContextParts {
 struct RunningTask {
     id: String,
     description: String,
+    /// The key of its session, if it is a subagent.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    session: Option<String>,
 }
 
 #[derive(Debug, Serialize, JsonSchema)]
@@ -136,13 +141,17 @@ async fn show_session(
     let configured = runtime.config().settings.approval.mode;
     let of_parent = status.state.parent().map(|parent| parent.mode);
     let below = list_subagents(&*state.journal(), Some(entry.id)).await?;
-    let own = below.into_iter().filter(|report| report.depth == 1);
-    let children = own.map(|report| report.session).collect();
+    let own: Vec<SubagentReport> = below.into_iter().filter(|report| report.depth == 1).collect();
+    let mut detail = session_detail(summary, &status, &report, cost);
+    for task in &mut detail.tasks {
+        let subagent = own.iter().find(|report| report.task_id.to_string() == task.id);
+        task.session = subagent.map(|report| report.session.clone());
+    }
     Ok(Json(SessionDetail {
         mode: status.state.permission.mode.or(of_parent).unwrap_or(configured).to_string(),
         limits,
-        children,
-        ..session_detail(summary, &status, &report, cost)
+        children: own.into_iter().map(|report| report.session).collect(),
+        ..detail
     }))
 }
 
@@ -162,6 +171,7 @@ fn session_detail(
     let task = |task: &longhaul_agent::session::TaskState| RunningTask {
         id: task.id().to_string(),
         description: task.started.description.clone(),
+        session: None,
     };
     let question = |open: &Question| OpenQuestion {
         id: open.id.to_string(),

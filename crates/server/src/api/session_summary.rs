@@ -1,8 +1,10 @@
 //! A session in a list.
 
-use longhaul_agent::{Error, Runtime, SessionActivity, SessionOverview, session_overview, session_title};
+use longhaul_agent::{
+    Error, Runtime, SessionActivity, SessionOverview, parent_of, session_overview, session_title,
+};
 use longhaul_journal::{Error as JournalError, Journal, SessionEntry, records, session_place};
-use longhaul_protocol::{CompactDone, Outcome, Question, Seq, StreamName, Usage};
+use longhaul_protocol::{Cause, CompactDone, Outcome, Question, Seq, SessionId, StreamName, Usage};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -43,6 +45,12 @@ pub(crate) struct SessionSummary {
     /// What the session is doing, in words; absent if it does nothing.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) doing: Option<String>,
+    /// What began the turn that is open; absent if none is.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) cause: Option<Cause>,
+    /// The session that started it as its subagent; absent if it is none.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) parent: Option<ParentSession>,
     /// How the last turn ended: `completed`, `cancelled`, `failed` or `limit`.
     #[schemars(with = "Option<String>")]
     pub(crate) last_outcome: Option<Outcome>,
@@ -61,6 +69,13 @@ pub(crate) struct SessionSummary {
     /// The time of the last record.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) last_at: Option<String>,
+}
+
+/// The session that started a subagent.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
+pub(crate) struct ParentSession {
+    pub(crate) key: String,
+    pub(crate) id: String,
 }
 
 /// A session with how full its context is.
@@ -86,6 +101,7 @@ pub(crate) struct Doing {
     pub(crate) state: SessionState,
     pub(crate) doing: Option<String>,
     pub(crate) question: Option<Box<Question>>,
+    pub(crate) cause: Option<Cause>,
     pub(crate) last_outcome: Option<Outcome>,
     pub(crate) failure: Option<String>,
     pub(crate) context: Option<ContextFill>,
@@ -100,7 +116,7 @@ pub(crate) async fn summarise(runtime: &Runtime, entry: &SessionEntry) -> ApiRes
 /// The same, for a caller that knows what the session is doing.
 pub(crate) async fn summarise_doing(runtime: &Runtime, entry: &SessionEntry, doing: Doing) -> SessionSummary {
     let journal = runtime.journal();
-    let Doing { state, doing, last_outcome, failure, .. } = doing;
+    let Doing { state, doing, cause, last_outcome, failure, .. } = doing;
     let title = session_title(&*journal, entry.id).await.text;
     let place = session_place(&*journal, entry.id).await.unwrap_or_default();
     SessionSummary {
@@ -108,6 +124,8 @@ pub(crate) async fn summarise_doing(runtime: &Runtime, entry: &SessionEntry, doi
         id: entry.id.to_string(),
         state,
         doing,
+        cause,
+        parent: read_parent(&*journal, entry.id).await.unwrap_or_default(),
         last_outcome,
         failure,
         title: title.map(|title| longhaul_transcript::truncate(&title, MAX_TITLE_CHARS)),
@@ -116,6 +134,12 @@ pub(crate) async fn summarise_doing(runtime: &Runtime, entry: &SessionEntry, doi
         head: entry.head.seq,
         last_at: entry.last_at.map(|at| at.to_string()),
     }
+}
+
+async fn read_parent(journal: &dyn Journal, id: SessionId) -> ApiResult<Option<ParentSession>> {
+    let Some(parent) = parent_of(journal, id).await? else { return Ok(None) };
+    let entry = journal.session_with_id(parent).await?;
+    Ok(entry.map(|entry| ParentSession { key: entry.key, id: parent.to_string() }))
 }
 
 /// What a session is doing. One that is in the trash or has damaged records does nothing.
@@ -129,7 +153,7 @@ pub(crate) async fn read_doing(journal: &dyn Journal, entry: &SessionEntry) -> A
             overview => overview?,
         },
     };
-    let SessionOverview { activity, last_outcome, failure } = overview;
+    let SessionOverview { activity, cause, last_outcome, failure } = overview;
     let (state, doing, question) = match activity {
         SessionActivity::Idle if entry.trashed => (SessionState::Trashed, None, None),
         SessionActivity::Idle if last_outcome == Some(Outcome::Failed) => (SessionState::Failed, None, None),
@@ -144,7 +168,7 @@ pub(crate) async fn read_doing(journal: &dyn Journal, entry: &SessionEntry) -> A
         longhaul_transcript::truncate(text.lines().next().unwrap_or_default(), MAX_FAILURE_CHARS)
     };
     let context = if entry.trashed { None } else { read_context(journal, entry).await? };
-    Ok(Doing { state, doing, question, last_outcome, failure: failure.map(first_line), context })
+    Ok(Doing { state, doing, question, cause, last_outcome, failure: failure.map(first_line), context })
 }
 
 /// Reads from the end what tells the size of the context. That is close to the end of a session: each step has a usage.

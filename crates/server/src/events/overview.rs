@@ -8,16 +8,16 @@ use std::sync::{Arc, Mutex, PoisonError, Weak};
 use std::time::Duration;
 
 use axum::body::Bytes;
-use longhaul_agent::{Runtime, Watcher, now};
-use longhaul_journal::{Journal, SessionEntry, all_sessions};
-use longhaul_protocol::{At, Outcome, Question, QuestionKind, Seq, SessionId, StreamName};
+use longhaul_agent::{Error, Runtime, Watcher, now, parent_of};
+use longhaul_journal::{Error as JournalError, Journal, SessionEntry, all_sessions};
+use longhaul_protocol::{At, Cause, Outcome, Question, QuestionKind, Seq, SessionId, StreamName};
 use schemars::JsonSchema;
 use serde::Serialize;
 use tokio::sync::watch;
 
 use super::feed::EventFeed;
 use super::log::{EventFrame, EventLog, JoinPoint};
-use crate::api::session_summary::{ContextFill, Doing, SessionState, read_doing};
+use crate::api::session_summary::{ContextFill, Doing, ParentSession, SessionState, read_doing};
 use crate::problem::ApiResult;
 
 /// How often the sessions are looked at, for what other processes do.
@@ -43,6 +43,10 @@ pub(crate) struct SessionMessage {
     doing: Option<String>,
     /// The question that waits for an answer.
     question: Option<QuestionInBrief>,
+    /// What began the turn that is open.
+    cause: Option<Cause>,
+    /// The session that started it as its subagent.
+    parent: Option<ParentSession>,
     /// How the last turn ended: `completed`, `cancelled`, `failed` or `limit`.
     #[schemars(with = "Option<String>")]
     last_outcome: Option<Outcome>,
@@ -153,6 +157,7 @@ struct Sessions {
 
 struct KnownSession {
     entry: SessionEntry,
+    parent: Option<SessionId>,
     message: SessionMessage,
 }
 
@@ -195,7 +200,15 @@ impl Sessions {
         let today = At(now.0 - now.0.rem_euclid(DAY_MS));
         self.costs.update(runtime, today).await?;
         let (mut changes, mut seen) = (Vec::new(), BTreeMap::new());
-        for entry in all_sessions(&*journal).collect().await? {
+        let entries = all_sessions(&*journal).collect().await?;
+        let keys: HashMap<SessionId, String> =
+            entries.iter().map(|entry| (entry.id, entry.key.clone())).collect();
+        for entry in entries {
+            // Its first record says so, and never changes.
+            let parent = match self.known.get(&entry.id).filter(|known| known.entry.head.seq > 0) {
+                Some(known) => known.parent,
+                None => read_parent(&*journal, entry.id).await?,
+            };
             let before =
                 self.known.get(&entry.id).map(|known| (known.is_at_rest(&entry), known.message.clone()));
             // Memory works for sessions at rest, so their cost may have changed nevertheless.
@@ -203,11 +216,14 @@ impl Sessions {
                 Some((true, message)) => message.clone(),
                 _ => read_message(&*journal, &entry).await?,
             };
-            let message = SessionMessage { cost_today: self.costs.of_session(entry.id), ..message };
+            let link =
+                parent.and_then(|id| Some(ParentSession { key: keys.get(&id)?.clone(), id: id.to_string() }));
+            let cost_today = self.costs.of_session(entry.id);
+            let message = SessionMessage { cost_today, parent: link, ..message };
             if before.is_none_or(|(_, before)| before != message) {
                 changes.push(message.clone());
             }
-            seen.insert(entry.id, KnownSession { entry, message });
+            seen.insert(entry.id, KnownSession { entry, parent, message });
         }
         let deleted = self.known.iter().filter(|(id, _)| !seen.contains_key(id));
         changes.extend(deleted.map(|(_, known)| SessionMessage {
@@ -237,13 +253,34 @@ impl Sessions {
     }
 }
 
-/// What a session is doing, without its cost.
+/// What a session is doing, without its cost and its parent.
 async fn read_message(journal: &dyn Journal, entry: &SessionEntry) -> ApiResult<SessionMessage> {
-    let Doing { state, doing, question, last_outcome, failure, context } = read_doing(journal, entry).await?;
+    let Doing { state, doing, question, cause, last_outcome, failure, context } =
+        read_doing(journal, entry).await?;
     let question = question.map(|open| QuestionInBrief::from(*open));
     let (key, id, state, kind) = (entry.key.clone(), entry.id.to_string(), Some(state), "session");
-    let cost_today = 0.0;
-    Ok(SessionMessage { kind, key, id, state, doing, question, last_outcome, failure, cost_today, context })
+    Ok(SessionMessage {
+        kind,
+        key,
+        id,
+        state,
+        doing,
+        question,
+        cause,
+        parent: None,
+        last_outcome,
+        failure,
+        cost_today: 0.0,
+        context,
+    })
+}
+
+/// The parent of a session whose first record can be read.
+async fn read_parent(journal: &dyn Journal, session: SessionId) -> ApiResult<Option<SessionId>> {
+    match parent_of(journal, session).await {
+        Err(Error::Journal(JournalError::Damaged { .. })) => Ok(None),
+        parent => Ok(parent?),
+    }
 }
 
 #[cfg(test)]

@@ -175,3 +175,36 @@ async fn a_stream_has_named_pings_on_request() {
     }
     server.shutdown().await;
 }
+
+/// H8, A3: a list, the overview and the status say whose subagent a session is and what began its turn, and the tree what each has spent.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_subagent_is_told_apart_from_other_sessions() {
+    // The subagent plays the same answers, and has no tool to start another.
+    let start = json!({"calls": [{"name": "agent", "arguments": {"prompt": "Count.", "background": true}}]});
+    let script = json!([start, {"text": "one two three four five", "piece_ms": 300}, "Heard."]).to_string();
+    let server = TestServer::with_script(&script).await;
+    server.post("/api/sessions", &json!({"key": "a"})).await;
+    let mut overview = EventStream::open(&server, "/api/events").await;
+
+    server.post("/api/sessions/a/inputs", &json!({"text": "go"})).await;
+    let mut next_working = async |prefix: &str| loop {
+        let told = overview.next().await.unwrap().event().cloned().unwrap_or_default();
+        if told["key"].as_str().is_some_and(|key| key.starts_with(prefix)) && told["cause"].is_string() {
+            return told;
+        }
+    };
+    let child = next_working("agent:").await;
+    let (_, listed) = server.get("/api/sessions").await;
+    let (_, status) = server.get("/api/sessions/a").await;
+    let (_, tree) = server.get("/api/agents?session=a").await;
+
+    let parent = json!({"key": "a", "id": status["id"]});
+    assert_eq!((&child["parent"], &child["cause"]), (&parent, &json!("subagent")), "{child}");
+    let items = listed["items"].as_array().unwrap();
+    let parents: Vec<_> = items.iter().map(|item| item["parent"].clone()).collect();
+    assert_eq!(parents, [json!(null), parent], "{listed}");
+    assert_eq!(status["cause"], "turn");
+    assert_eq!(status["tasks"][0]["session"], child["key"], "{status}");
+    assert_eq!((&tree["items"][0]["id"], &tree["items"][0]["cost"]), (&child["id"], &json!(null)), "{tree}");
+    server.shutdown().await;
+}

@@ -191,7 +191,7 @@ fn blocks_with(text: &str) -> Vec<Block> {
     let (task, question) = (TaskId::from(CallId::generate()), QuestionId::generate());
     let retry = Retry { class: said(), attempt: 1, max_attempts: 2, delay_ms: 5, reason: said() };
     let contents = vec![
-        BlockContent::TurnStart,
+        BlockContent::TurnStart { cause: None },
         BlockContent::Input { text: said(), images: 2, from: None, fork_at: None },
         BlockContent::Message { role: Role::Assistant, text: said() },
         BlockContent::Reasoning { text: said() },
@@ -473,12 +473,24 @@ fn a_block_that_is_too_large_says_so() {
 /// A browser would find no date in the attribute.
 #[test]
 fn a_time_outside_of_the_calendar_is_text() {
-    let mut old = block(BlockState::Finished, BlockContent::TurnStart);
+    let mut old = block(BlockState::Finished, BlockContent::TurnStart { cause: None });
     old.started_at = At(9_000_000_000_000_000);
 
     let html = block_html(&old);
 
     assert!(html.contains("9000000000000000 ms since 1970") && !html.contains("<time"), "{html}");
+}
+
+#[test]
+fn a_turn_says_what_began_it_unless_a_person_did() {
+    let heading = |cause| block_html(&block(BlockState::Finished, BlockContent::TurnStart { cause }));
+
+    let by_schedule = heading(Some(Cause::Schedule));
+    let [by_person, unknown] = [Some(Cause::Turn), None].map(heading);
+
+    assert!(by_schedule.contains("Turn 1 <span class=\"cause\">by a schedule</span> <time"), "{by_schedule}");
+    assert_eq!(by_person, unknown);
+    assert!(unknown.contains("Turn 1 <time"), "{unknown}");
 }
 
 /// The parser fills each row up to the width of its table, so a few hundred bytes could become a hundred thousand cells.

@@ -15,7 +15,7 @@ mod inline;
 mod markdown;
 mod style;
 
-use longhaul_protocol::TODO_MARK;
+use longhaul_protocol::{Cause, TODO_MARK};
 
 use self::call::push_call;
 use self::diff::push_diff;
@@ -27,7 +27,7 @@ use crate::block::{Block, BlockContent, BlockState, TurnEnd, Update};
 use crate::local_time::format_moment;
 use crate::notice::{Verbosity, WAITING_INPUT, notice_text};
 use crate::page::turn_totals_text;
-use crate::text::{format_count, format_number};
+use crate::text::{cause_text, format_count, format_number};
 
 /// Bytes of an input or a question that are shown.
 const MAX_TEXT_BYTES: usize = 256 << 10;
@@ -90,7 +90,7 @@ impl HtmlRenderer {
             Update::Appended { .. } => {}
             Update::Ended(block) => {
                 self.open.retain(|open| open.id != block.id);
-                if let BlockContent::TurnStart = &block.content {
+                if let BlockContent::TurnStart { .. } = &block.content {
                     self.end_section(&mut html);
                     self.is_in_turn = true;
                     let turn = block.turn.unwrap_or_default();
@@ -121,7 +121,7 @@ impl HtmlRenderer {
 
 fn push_content(block: &Block, html: &mut String) {
     match &block.content {
-        BlockContent::TurnStart => push_turn_start(html, block),
+        BlockContent::TurnStart { cause } => push_turn_start(html, block, *cause),
         BlockContent::Input { text, images, from, .. } => {
             if let Some(from) = from {
                 push_line(html, "note", &format!("from {from}"));
@@ -185,13 +185,18 @@ fn push_content(block: &Block, html: &mut String) {
     }
 }
 
-fn push_turn_start(html: &mut String, block: &Block) {
+fn push_turn_start(html: &mut String, block: &Block, cause: Option<Cause>) {
+    let cause =
+        cause_text(cause).map(|text| format!(" <span class=\"cause\">{text}</span>")).unwrap_or_default();
     let (turn, time) = (block.turn.unwrap_or_default(), time_element(block.started_at));
     match block.state {
         BlockState::Running => {
-            push(html, format_args!("<p class=\"state\">Turn {turn} has been running since {time}</p>\n"));
+            push(
+                html,
+                format_args!("<p class=\"state\">Turn {turn}{cause} has been running since {time}</p>\n"),
+            );
         }
-        _ => push(html, format_args!("<h2>Turn {turn} {time}</h2>\n")),
+        _ => push(html, format_args!("<h2>Turn {turn}{cause} {time}</h2>\n")),
     }
 }
 
@@ -242,7 +247,7 @@ fn push_time(html: &mut String, block: &Block) {
 /// The name of the kind, as in the JSON of a block.
 fn kind_name(content: &BlockContent) -> &'static str {
     match content {
-        BlockContent::TurnStart => "turn_start",
+        BlockContent::TurnStart { .. } => "turn_start",
         BlockContent::Input { .. } => "input",
         BlockContent::WithdrawnInput => "withdrawn_input",
         BlockContent::Message { .. } => "message",

@@ -82,7 +82,7 @@ fn fold(state: &mut State, record: &Record, fact: SessionRecord) {
         SessionRecord::EpochStarted(epoch) => fold_epoch(state, record, epoch),
         SessionRecord::InputTaken(input) => fold_input(state, input),
         SessionRecord::OrderTaken(order) => fold_order(state, &order),
-        SessionRecord::TurnStarted(TurnStarted { turn }) => fold_turn(state, turn, Some(record.at)),
+        SessionRecord::TurnStarted(TurnStarted { turn, .. }) => fold_turn(state, turn, Some(record.at)),
         SessionRecord::StepStarted(step) => fold_step(state, &step),
         SessionRecord::AttemptStarted(started) => {
             if let Some(turn) = &mut state.turn {

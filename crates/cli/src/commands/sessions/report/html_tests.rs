@@ -59,7 +59,7 @@ fn whatever_a_session_says_is_text_in_the_page() {
     let page = page(
         HOSTILE,
         &[
-            finished(BlockContent::TurnStart),
+            finished(BlockContent::TurnStart { cause: None }),
             finished(BlockContent::Input { text: said(), images: 1, from: None, fork_at: None }),
             finished(BlockContent::Reasoning { text: said() }),
             finished(message()),
@@ -70,7 +70,7 @@ fn whatever_a_session_says_is_text_in_the_page() {
             finished(BlockContent::DamagedRecord { seq: 2, reason: said() }),
             finished(BlockContent::TurnEnd(ended)),
             finished(BlockContent::Note { text: "between two turns".into() }),
-            finished(BlockContent::TurnStart),
+            finished(BlockContent::TurnStart { cause: None }),
         ],
     );
 
