@@ -20,7 +20,7 @@
 //! | `server`, `host`, `status` | one server: started, shared, ended; what all share; its state for people |
 //! | `launch`, `output_filter` | its program under a keeper; what it prints |
 //! | `connection`, `handler`, `open_calls` | the protocol: listing, calling, tasks, cancelling; what a server asks of us |
-//! | `http_connection`, `http_client` | the same over HTTP: headers, login, limits |
+//! | `http_connection`, `http_client`, `event_limit` | the same over HTTP: headers, login, limits |
 //! | `login` | logins at HTTP servers (OAuth): given by the user, kept private, renewed |
 //! | `catalogue` | the names, schemas and effects of its tools |
 //! | `remote_tool`, `tools_find` | the tools for the model: called directly, or found by search |
@@ -36,6 +36,7 @@ mod content;
 mod content_list;
 mod elicitation;
 mod error;
+mod event_limit;
 mod folder_servers;
 mod handler;
 mod host;
