@@ -119,11 +119,11 @@ impl SessionTask {
             };
             self.setup.outbox.request("session/request_permission", params).await
         };
-        let (decided, question) = (self.questions.decided.0.clone(), question.id);
+        let (decided, question, kind) = (self.questions.decided.0.clone(), question.id, question.kind);
         tokio::spawn(async move {
             // Closed if the connection ends or the question was settled elsewhere.
             if let Ok(reply) = sent.reply.await {
-                let _ = decided.send(Decided { question, decision: question::decision(form, reply) });
+                let _ = decided.send(Decided { question, decision: question::decision(kind, form, reply) });
             }
         });
         sent.id

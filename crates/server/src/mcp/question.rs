@@ -7,9 +7,6 @@ use serde_json::{Map, Value, json};
 use crate::access::{Caller, Scope};
 use crate::problem::ApiResult;
 
-/// What a question that takes any text gets if the user of the client does not want to answer.
-const DECLINED: &str = "The user declined to answer.";
-
 /// Refuses another agent's yes to what only a person may allow: a command outside of the sandbox, and passing a budget (P8, B3).
 pub(super) fn check_agent_answer(caller: &Caller, question: &Question, answer: &str) -> ApiResult<()> {
     let is_yes = matches!(Answer::parse(answer), Answer::Yes | Answer::Always | Answer::Project);
@@ -93,10 +90,7 @@ impl ElicitationResponse {
     pub(super) fn answer(&self, question: &Question) -> Option<&str> {
         match self.action {
             ElicitationAction::Accept => self.content.get("answer").and_then(Value::as_str),
-            ElicitationAction::Decline | ElicitationAction::Cancel if question.kind.takes_text() => {
-                Some(DECLINED)
-            }
-            ElicitationAction::Decline | ElicitationAction::Cancel => Some(Answer::No.word()),
+            ElicitationAction::Decline | ElicitationAction::Cancel => Some(question.kind.decline_answer()),
         }
     }
 }
