@@ -139,6 +139,13 @@ impl SessionTask {
         }
     }
 
+    /// Tells the editor to stop asking: the session is closed.
+    pub(super) async fn withdraw_requests(&mut self) {
+        for request in self.questions.asked.drain(..).filter_map(|asked| asked.request) {
+            self.setup.outbox.withdraw(request).await;
+        }
+    }
+
     /// Carries out what the editor's user decided.
     pub(super) async fn answer(&mut self, decided: Decided) -> Result<()> {
         let Decided { question, decision } = decided;
