@@ -10,8 +10,8 @@ use longhaul_protocol::Outcome;
 use longhaul_testkit::{McpHttpServer, TestHome};
 use serde_json::json;
 
-use crate::mcp::{call, config, open};
-use crate::{heard, results, sound_records};
+use crate::mcp::{call, config, heard, open, results};
+use crate::sound_records;
 
 fn at(server: &McpHttpServer) -> ServerSettings {
     ServerSettings { url: server.url(), timeout_s: 30, ..ServerSettings::default() }
