@@ -170,3 +170,45 @@ fn a_plan_that_is_left_ends_its_prompt() {
 
     assert_eq!(editor.result(request).unwrap(), json!({"stopReason": "end_turn"}));
 }
+
+/// E6: nothing that the editor waits for stays open when it closes a session.
+#[test]
+fn closing_a_session_answers_its_prompt_and_ends_its_question() {
+    let desk = asking_desk();
+    let mut editor = Editor::ready(&desk);
+    let session = editor.new_session(&desk.path("work"));
+    let prompt = editor.send_prompt(&session, "Go.");
+    let question = editor.wait_for_question();
+
+    let close = editor.request("session/close", json!({"sessionId": session}));
+
+    assert_eq!(editor.result(prompt).unwrap(), json!({"stopReason": "cancelled"}));
+    assert_eq!(editor.result(close).unwrap(), json!({}));
+    let ended = |message: &&Value| message["method"] == "$/cancel_request";
+    let ended: Vec<&Value> = editor.seen.iter().filter(ended).collect();
+    assert_eq!(ended[0]["params"]["requestId"], question["id"]);
+    assert_eq!(runs(&desk), 0);
+    let unknown = editor.prompt(&session, "Again.").unwrap_err();
+    assert!(unknown["message"].as_str().unwrap().contains("there is no session"), "{unknown}");
+}
+
+/// E6: a prompt of a session that is opened again is answered, and the turn goes on.
+#[test]
+fn loading_an_open_session_answers_its_first_prompt() {
+    let desk = asking_desk();
+    let mut editor = Editor::ready(&desk);
+    let session = editor.new_session(&desk.path("work"));
+    let prompt = editor.send_prompt(&session, "Go.");
+    editor.wait_for_question();
+
+    let load = json!({"sessionId": session, "cwd": desk.path("work"), "mcpServers": []});
+    let load = editor.request("session/load", load);
+
+    let left = editor.result(prompt).unwrap_err();
+    assert!(left["message"].as_str().unwrap().contains("the turn goes on"), "{left}");
+    editor.result(load).unwrap();
+    let question = editor.wait_for_question();
+    editor.choose(&question, "yes");
+    editor.wait_for_update("session_info_update");
+    assert_eq!(runs(&desk), 1);
+}

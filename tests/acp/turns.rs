@@ -291,3 +291,34 @@ fn the_context_is_compacted_by_a_slash_command() {
     let commands = &editor.updates("available_commands_update")[0]["availableCommands"];
     assert!(commands.as_array().unwrap().iter().any(|command| command["name"] == "compact"), "{commands}");
 }
+
+/// E5, E6: a skill is a command of the editor.
+#[test]
+fn a_skill_is_listed_and_started_by_its_name() {
+    let desk = Desk::new(&json!(["Good day.", "Plain."]));
+    let folder = desk.path("home/skills/greet");
+    std::fs::create_dir_all(&folder).unwrap();
+    std::fs::write(
+        folder.join("SKILL.md"),
+        "---\nname: greet\ndescription: Greets people\n---\nSay good day.\n",
+    )
+    .unwrap();
+    let mut editor = Editor::ready(&desk);
+    let session = editor.new_session(&desk.path("work"));
+
+    editor.prompt(&session, "/greet Ada").unwrap();
+    editor.prompt(&session, "/no-such-skill Ada").unwrap();
+
+    let commands = editor.updates("available_commands_update")[0]["availableCommands"].clone();
+    let greet = commands.as_array().unwrap().iter().find(|command| command["name"] == "greet");
+    assert_eq!(greet.unwrap()["description"], "Greets people");
+    let mut other = Editor::ready(&desk);
+    other.load(&session, &desk.path("work")).unwrap();
+    let inputs: Vec<&str> = other
+        .updates("user_message_chunk")
+        .iter()
+        .map(|update| update["content"]["text"].as_str().unwrap())
+        .collect();
+    assert!(inputs[0].starts_with("Use the skill greet") && inputs[0].ends_with("Ada"), "{inputs:?}");
+    assert_eq!(inputs[1], "/no-such-skill Ada");
+}

@@ -30,6 +30,11 @@ pub(crate) enum Error {
     Cancelled,
     #[error("the session ended on this side; load it again")]
     SessionEnded,
+    /// The answer to a prompt that is open when its session is opened again, or its connection ends.
+    #[error(
+        "the turn goes on, but this prompt is not followed any more: its session was opened again, or the input ended"
+    )]
+    SessionLeft,
     #[error(transparent)]
     Agent(#[from] longhaul_agent::Error),
     #[error(transparent)]
@@ -52,9 +57,12 @@ impl Error {
             Self::Params { .. } | Self::WorkFolder { .. } => -32_602,
             Self::UnknownSession { .. } => -32_002,
             Self::Cancelled => -32_800,
-            Self::Open(_) | Self::TurnFailed(_) | Self::SessionEnded | Self::Agent(_) | Self::Journal(_) => {
-                -32_603
-            }
+            Self::Open(_)
+            | Self::TurnFailed(_)
+            | Self::SessionEnded
+            | Self::SessionLeft
+            | Self::Agent(_)
+            | Self::Journal(_) => -32_603,
         }
     }
 }

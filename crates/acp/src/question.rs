@@ -124,7 +124,7 @@ pub(crate) fn text_field(session: &str, question: &Question) -> Value {
 }
 
 /// What the editor's answer means.
-pub(crate) fn decision(form: Form, reply: Result<Value, RpcError>) -> Decision {
+pub(crate) fn decision(kind: QuestionKind, form: Form, reply: Result<Value, RpcError>) -> Decision {
     let reply = match reply {
         Ok(reply) => reply,
         Err(error) => return Decision::Unable(error.message),
@@ -143,7 +143,7 @@ pub(crate) fn decision(form: Form, reply: Result<Value, RpcError>) -> Decision {
                 None => Decision::Unable("the form came back without an answer".to_owned()),
             },
             Ok(reply) if reply.action == "cancel" => Decision::Cancel,
-            Ok(_) => Decision::Answer(Answer::No.word().to_owned()),
+            Ok(_) => Decision::Answer(kind.decline_answer().to_owned()),
             Err(error) => Decision::Unable(error.to_string()),
         },
     }

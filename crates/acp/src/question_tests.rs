@@ -50,14 +50,36 @@ fn only_a_chosen_option_is_an_answer() {
     let selected = json!({"outcome": {"outcome": "selected", "optionId": "always"}});
     let error = RpcError::new(-32_601, "no such method");
 
-    assert_eq!(decision(Form::Options, Ok(selected)), Decision::Answer("always".to_owned()));
-    assert_eq!(decision(Form::Options, Ok(json!({"outcome": {"outcome": "cancelled"}}))), Decision::Cancel);
-    assert_eq!(decision(Form::Options, Err(error)), Decision::Unable("no such method".to_owned()));
-    assert!(matches!(decision(Form::Options, Ok(json!({"outcome": "yes"}))), Decision::Unable(_)));
-    let form = json!({"action": "accept", "content": {"answer": "blue"}});
-    assert_eq!(decision(Form::TextField, Ok(form)), Decision::Answer("blue".to_owned()));
     assert_eq!(
-        decision(Form::TextField, Ok(json!({"action": "decline"}))),
-        Decision::Answer("no".to_owned())
+        decision(QuestionKind::Approval, Form::Options, Ok(selected)),
+        Decision::Answer("always".to_owned())
     );
+    assert_eq!(
+        decision(QuestionKind::Approval, Form::Options, Ok(json!({"outcome": {"outcome": "cancelled"}}))),
+        Decision::Cancel
+    );
+    assert_eq!(
+        decision(QuestionKind::Approval, Form::Options, Err(error)),
+        Decision::Unable("no such method".to_owned())
+    );
+    assert!(matches!(
+        decision(QuestionKind::Approval, Form::Options, Ok(json!({"outcome": "yes"}))),
+        Decision::Unable(_)
+    ));
+    let form = json!({"action": "accept", "content": {"answer": "blue"}});
+    assert_eq!(
+        decision(QuestionKind::Approval, Form::TextField, Ok(form)),
+        Decision::Answer("blue".to_owned())
+    );
+}
+
+/// E8: who declines the form of a question has not said no to it.
+#[test]
+fn a_declined_form_is_no_answer_to_the_question() {
+    let declined = |kind| decision(kind, Form::TextField, Ok(json!({"action": "decline"})));
+
+    let answer = "The user declined to answer.";
+    assert_eq!(declined(QuestionKind::Ask), Decision::Answer(answer.to_owned()));
+    assert_eq!(declined(QuestionKind::Elicitation), Decision::Answer("decline".to_owned()));
+    assert_eq!(declined(QuestionKind::Approval), Decision::Answer("no".to_owned()));
 }

@@ -24,8 +24,10 @@ pub(crate) fn redactor_for(models: &Models, config: &Config) -> Result<Redactor>
     let named = named.chain(config.settings.journal.url_env.as_deref());
     let named = named.filter_map(|variable| Some(std::env::var(variable).ok()?.trim().to_owned()));
     let logins = longhaul_mcp::stored_secrets(&config.home);
+    let written = server_variables(config, ServerSettings::written_secrets);
     let keys = models.keys().into_iter().map(|key| key.value);
-    let secrets: Vec<String> = keys.chain(named).chain(logins).chain(database_passwords(config)).collect();
+    let secrets: Vec<String> =
+        keys.chain(named).chain(logins).chain(written).chain(database_passwords(config)).collect();
     let configured = config.settings.secrets.patterns.iter().cloned();
     let patterns: Vec<String> = configured.chain([TOKEN_PATTERN.to_owned()]).collect();
     Redactor::new(&secrets, &patterns)
@@ -45,7 +47,7 @@ pub(crate) fn hidden_variables(models: &Models, config: &Config) -> Vec<String> 
     let own = models.providers().iter().filter(|provider| built_in.get(&provider.name) != Some(*provider));
     let known = of_models.chain(own.flat_map(|provider| &provider.key_env)).chain(named).cloned();
     let of_services = search_key_variable(config).map(str::to_owned).into_iter();
-    let of_services = of_services.chain(server_variables(config, ServerSettings::request_variables));
+    let of_services = of_services.chain(server_variables(config, ServerSettings::secret_variables));
     known.chain(of_services).chain(settings.journal.url_env.clone()).collect()
 }
 
@@ -66,7 +68,7 @@ fn search_key_variable(config: &Config) -> Option<&'static str> {
     SearcherConfig::parse(&config.settings.web.search).ok()??.service.key_variable()
 }
 
-/// Some of the environment variables that MCP servers get.
+/// Something that the settings of MCP servers name.
 fn server_variables(config: &Config, which: impl Fn(&ServerSettings) -> Vec<String>) -> Vec<String> {
     let servers = config.settings.mcp.servers.values().chain(config.project_servers.values());
     servers.flat_map(which).collect()

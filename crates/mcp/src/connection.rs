@@ -9,9 +9,9 @@ use longhaul_tools::StopSignal;
 use rmcp::RoleClient;
 use rmcp::model::{
     CallToolRequest, CallToolRequestParams, CallToolResponse, CallToolResult, CancelTaskParams,
-    CancelledNotification, CancelledNotificationParam, ClientNotification, ClientRequest, GetTaskParams,
-    InputRequest, InputRequests, InputResponses, PaginatedRequestParams, ProtocolVersion, RequestId,
-    ServerResult, TaskPayload, UpdateTaskParams,
+    CancelledNotification, CancelledNotificationParam, ClientNotification, ClientRequest, DetailedTask,
+    GetTaskParams, InputRequest, InputRequests, InputResponses, PaginatedRequestParams, ProtocolVersion,
+    RequestId, ServerNotification, ServerResult, SubscriptionFilter, UpdateTaskParams,
 };
 use rmcp::service::{
     ClientLifecycleMode, ClientServiceExt, Peer, PeerRequestOptions, RunningService,
@@ -26,20 +26,18 @@ use crate::handler::Handler;
 use crate::http_connection::{self, root_cause, service_cause};
 use crate::launch::{LaunchedServer, describe_end};
 use crate::login::LoginAccess;
-use crate::open_calls::OpenCalls;
+use crate::open_calls::{OpenCall, OpenCalls};
 use crate::output_filter::{MessageFilter, OutputTrouble, filter_messages};
 use crate::{Error, Result, ServerSettings};
 
 /// The most rounds of questions that a server may need for one call.
 const MAX_INPUT_ROUNDS: usize = 10;
-/// How long a server may take to acknowledge that a task is cancelled.
+/// How long a server may take to acknowledge that a request or a task is cancelled.
 const CANCEL_TIMEOUT: Duration = Duration::from_secs(1);
 /// The id of a task is recorded.
 const MAX_TASK_ID_BYTES: usize = 1_024;
-/// How often a task is polled if the server names no interval, and the range of what it may name.
-const POLL_INTERVAL: Duration = Duration::from_secs(1);
-const MIN_POLL_INTERVAL: Duration = Duration::from_millis(50);
-const MAX_POLL_INTERVAL: Duration = Duration::from_secs(30);
+/// How long after a subscription has ended the next one begins.
+const RESUBSCRIBE_INTERVAL: Duration = Duration::from_secs(10);
 /// How long the keeper of a server that closed its output may take to write how it ended.
 const END_WAIT: Duration = Duration::from_secs(1);
 const END_POLL_INTERVAL: Duration = Duration::from_millis(20);
@@ -75,6 +73,14 @@ pub(crate) struct RemoteCall {
     pub(crate) session: SessionId,
     pub(crate) tool: String,
     pub(crate) arguments: Map<String, Value>,
+}
+
+/// What a server answers to a call.
+#[allow(clippy::large_enum_variant, reason = "there is one a call, and it is taken apart at once")]
+pub(crate) enum CallReply {
+    Finished(CallToolResult),
+    /// The call goes on as the task with this id.
+    Task(String),
 }
 
 /// How both protocols are tried: the stateless one first, then the one with a handshake.
@@ -126,6 +132,7 @@ impl Connection {
             let _ = service.waiting().await;
             closed.send_replace(true);
         });
+        tokio::spawn(listen_for_changes(peer.clone(), Arc::clone(&handler.tools_changed), is_closed.clone()));
         let timeout = Duration::from_secs(settings.timeout_s);
         Self { peer, _close: close, is_closed, handler, timeout, program, login: None, warnings }
     }
@@ -189,16 +196,17 @@ impl Connection {
         Ok(tools)
     }
 
-    /// Calls a tool and waits for its result, through questions of the server and tasks.
-    pub(crate) async fn call_tool(&self, call: RemoteCall, stop: StopSignal) -> Result<CallToolResult> {
-        let _open = self.calls().begin(call.session, stop.line().clone());
+    /// Calls a tool, through questions of the server, until it has a result or has made a task of the call. The id of a task is on
+    /// record before this returns.
+    pub(crate) async fn call_tool(&self, call: RemoteCall, mut stop: StopSignal) -> Result<CallReply> {
+        let open = self.calls().begin(call.session, stop.line().clone());
         let mut params = CallToolRequestParams::new(call.tool).with_arguments(call.arguments);
         for _ in 0..MAX_INPUT_ROUNDS {
-            match self.call_once(params.clone(), stop.clone()).await? {
-                CallToolResponse::Complete(result) => return Ok(result),
+            match self.call_once(params.clone(), &open, &mut stop).await? {
+                CallToolResponse::Complete(result) => return Ok(CallReply::Finished(result)),
                 CallToolResponse::InputRequired(required) => {
                     let requests = required.input_requests.clone().unwrap_or_default();
-                    params.input_responses = Some(self.answer_requests(requests, &stop).await);
+                    params.input_responses = Some(self.answer_requests(requests, &mut stop).await?);
                     params.request_state = required.request_state.clone();
                 }
                 CallToolResponse::Task(created) => {
@@ -208,7 +216,7 @@ impl Connection {
                     }
                     // Before the first poll, so that a crash finds the task again.
                     stop.line().record_task(&id).await;
-                    return self.await_task(&id, stop).await;
+                    return Ok(CallReply::Task(id));
                 }
                 _ => return Err(Error::Refused("it answered with something that is no result".to_owned())),
             }
@@ -216,35 +224,29 @@ impl Connection {
         Err(Error::Refused(format!("it asked {MAX_INPUT_ROUNDS} times for more and gave no result")))
     }
 
-    /// Polls a task until it ends. Its call may have been made by a process that is gone.
-    pub(crate) async fn resume_task(
-        &self,
-        session: SessionId,
-        task: &str,
-        stop: StopSignal,
-    ) -> Result<CallToolResult> {
-        let _open = self.calls().begin(session, stop.line().clone());
-        self.await_task(task, stop).await
-    }
-
     async fn call_once(
         &self,
         params: CallToolRequestParams,
-        mut stop: StopSignal,
+        open: &OpenCall,
+        stop: &mut StopSignal,
     ) -> Result<CallToolResponse> {
         let request = ClientRequest::CallToolRequest(CallToolRequest::new(params));
-        let options = PeerRequestOptions::with_timeout(self.timeout).reset_timeout_on_progress();
-        let sent = self.peer().send_cancellable_request(request, options).await;
+        let sent = self.peer().send_cancellable_request(request, PeerRequestOptions::no_options()).await;
         let handle = match sent {
             Ok(handle) => handle,
             Err(error) => return Err(self.explain(error).await),
         };
         let id = handle.id.clone();
+        open.note_sent(handle.progress_token.clone());
         let answer = tokio::select! {
             answer = handle.await_response() => answer,
             () = stop.asked() => {
-                self.cancel_request(id).await;
+                self.cancel_request(id, "the turn was cancelled").await;
                 return Err(Error::Cancelled);
+            }
+            () = open.timed_out(self.timeout) => {
+                self.cancel_request(id, "request timeout").await;
+                return Err(Error::Timeout { seconds: self.timeout.as_secs() });
             }
         };
         match answer {
@@ -256,69 +258,61 @@ impl Connection {
         }
     }
 
-    async fn cancel_request(&self, id: RequestId) {
-        let param = CancelledNotificationParam::new(Some(id), Some("the turn was cancelled".to_owned()));
+    async fn cancel_request(&self, id: RequestId, reason: &str) {
+        let param = CancelledNotificationParam::new(Some(id), Some(reason.to_owned()));
         let notification = ClientNotification::CancelledNotification(CancelledNotification::new(param));
-        let _ = self.peer().send_notification(notification).await;
+        let sending = self.peer().send_notification(notification);
+        let _ = tokio::time::timeout(CANCEL_TIMEOUT, sending).await;
     }
 
-    async fn await_task(&self, id: &str, mut stop: StopSignal) -> Result<CallToolResult> {
-        loop {
-            let polled = tokio::select! {
-                polled = tokio::time::timeout(self.timeout, self.peer().get_task(GetTaskParams::new(id))) => polled,
-                () = stop.asked() => return self.cancel_task(id).await,
-            };
-            let task = match polled {
-                Ok(Ok(result)) => result.task,
-                Ok(Err(error)) => return Err(self.explain(error).await),
-                Err(_) => return Err(Error::Timeout { seconds: self.timeout.as_secs() }),
-            };
-            match task.payload {
-                TaskPayload::Completed { result } => {
-                    let result: std::result::Result<CallToolResult, _> =
-                        serde_json::from_value(Value::Object(result));
-                    return result
-                        .map_err(|error| Error::Refused(format!("the result of its task is none: {error}")));
-                }
-                TaskPayload::Failed { error } => {
-                    let message =
-                        error.get("message").and_then(Value::as_str).unwrap_or("no reason was given");
-                    return Err(Error::Refused(format!("its task failed: {message}")));
-                }
-                TaskPayload::Cancelled => {
-                    return Err(Error::Refused("its task was cancelled there".to_owned()));
-                }
-                TaskPayload::InputRequired { input_requests } => {
-                    let responses = self.answer_requests(input_requests, &stop).await;
-                    if let Err(error) = self.peer().update_task(UpdateTaskParams::new(id, responses)).await {
-                        return Err(self.explain(error).await);
-                    }
-                }
-                _ => {}
-            }
-            let interval = task.task.poll_interval_ms.map_or(POLL_INTERVAL, Duration::from_millis);
-            tokio::select! {
-                () = tokio::time::sleep(interval.clamp(MIN_POLL_INTERVAL, MAX_POLL_INTERVAL)) => {}
-                () = stop.asked() => return self.cancel_task(id).await,
-            }
+    /// Asks for the state of a task.
+    pub(crate) async fn get_task(&self, id: &str) -> Result<DetailedTask> {
+        let asking = self.peer().get_task(GetTaskParams::new(id));
+        match tokio::time::timeout(self.timeout, asking).await {
+            Ok(Ok(result)) => Ok(result.task),
+            Ok(Err(error)) => Err(self.explain(error).await),
+            Err(_) => Err(Error::Timeout { seconds: self.timeout.as_secs() }),
         }
     }
 
-    async fn cancel_task(&self, id: &str) -> Result<CallToolResult> {
-        // The turn does not wait longer for a server that does not answer.
-        let cancelling = self.peer().cancel_task(CancelTaskParams::new(id));
-        let _ = tokio::time::timeout(CANCEL_TIMEOUT, cancelling).await;
-        Err(Error::Cancelled)
+    /// Answers what a task asks.
+    pub(crate) async fn answer_task(
+        &self,
+        id: &str,
+        requests: InputRequests,
+        stop: &mut StopSignal,
+    ) -> Result<()> {
+        let responses = self.answer_requests(requests, stop).await?;
+        let updating = self.peer().update_task(UpdateTaskParams::new(id, responses));
+        match tokio::time::timeout(self.timeout, updating).await {
+            Ok(Ok(_)) => Ok(()),
+            Ok(Err(error)) => Err(self.explain(error).await),
+            Err(_) => Err(Error::Timeout { seconds: self.timeout.as_secs() }),
+        }
     }
 
-    /// Answers what the server asks in the middle of this call. Such a question names its call.
-    async fn answer_requests(&self, requests: InputRequests, stop: &StopSignal) -> InputResponses {
+    /// Cancels a task. The turn does not wait long for a server that does not answer.
+    pub(crate) async fn cancel_task(&self, id: &str) {
+        let cancelling = self.peer().cancel_task(CancelTaskParams::new(id));
+        let _ = tokio::time::timeout(CANCEL_TIMEOUT, cancelling).await;
+    }
+
+    /// Answers what the server asks in the middle of a call. Such a question names its call.
+    async fn answer_requests(
+        &self,
+        requests: InputRequests,
+        stop: &mut StopSignal,
+    ) -> Result<InputResponses> {
         let mut responses = InputResponses::new();
         for (key, request) in requests {
             let answer = match request {
                 InputRequest::Elicitation(request) => {
-                    serde_json::to_value(elicitation::ask(stop.line(), request.params).await)
-                        .unwrap_or_default()
+                    let line = stop.line().clone();
+                    let answer = tokio::select! {
+                        answer = elicitation::ask(&line, request.params) => answer,
+                        () = stop.asked() => return Err(Error::Cancelled),
+                    };
+                    serde_json::to_value(answer).unwrap_or_default()
                 }
                 InputRequest::ListRoots(_) => serde_json::json!({ "roots": [] }),
                 // Sampling is not offered.
@@ -326,7 +320,7 @@ impl Connection {
             };
             responses.insert(key, answer);
         }
-        responses
+        Ok(responses)
     }
 
     pub(crate) async fn explain(&self, error: ServiceError) -> Error {
@@ -352,6 +346,45 @@ impl Connection {
             Some(program) => program.failure("it closed its output").await,
             None => "the connection was closed".to_owned(),
         }
+    }
+}
+
+/// Subscribes to changes of the tools of a stateless server, which sends no notice otherwise, until the connection is closed.
+async fn listen_for_changes(
+    peer: Peer<RoleClient>,
+    tools_changed: Arc<Notify>,
+    mut is_closed: watch::Receiver<bool>,
+) {
+    let can_subscribe = peer.peer_info().is_some_and(|info| {
+        let tools = info.capabilities.tools.as_ref();
+        info.protocol_version >= ProtocolVersion::V_2026_07_28
+            && tools.is_some_and(|tools| tools.list_changed == Some(true))
+    });
+    if !can_subscribe {
+        return;
+    }
+    let listening = async {
+        loop {
+            match peer.listen(SubscriptionFilter::builder().tools_list_changed().build()).await {
+                Ok(mut subscription) => {
+                    while let Ok(Some(notification)) = subscription.next().await {
+                        if matches!(notification, ServerNotification::ToolListChangedNotification(_)) {
+                            tools_changed.notify_one();
+                        }
+                    }
+                }
+                // It does not take the subscription.
+                Err(ServiceError::McpError(_) | ServiceError::UnexpectedResponse) => return,
+                Err(_) => {}
+            }
+            tokio::time::sleep(RESUBSCRIBE_INTERVAL).await;
+            // What changed meanwhile was told to nobody.
+            tools_changed.notify_one();
+        }
+    };
+    tokio::select! {
+        () = listening => {}
+        _ = is_closed.wait_for(|is_closed| *is_closed) => {}
     }
 }
 

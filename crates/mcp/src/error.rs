@@ -20,6 +20,9 @@ pub enum Error {
     /// It answered with an error.
     #[error("{0}")]
     Refused(String),
+    /// The task that it made of a call has failed, or was cancelled there.
+    #[error("{0}")]
+    TaskFailed(String),
     /// It wants the user to log in, or to log in again with more rights.
     #[error("it needs a login; run `longhaul mcp login {server}`")]
     LoginNeeded { server: String },

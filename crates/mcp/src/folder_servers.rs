@@ -18,6 +18,8 @@ use crate::{
     Error, McpServers, Result, ServerSettings, ServerState, ServerStatus, TransportKind, check_server_name,
 };
 
+/// Bytes of JSON for each token, by estimate.
+const BYTES_PER_TOKEN: usize = 4;
 /// Tools that a note names. A server may have any number.
 const MAX_NAMED: usize = 20;
 
@@ -36,6 +38,21 @@ pub struct ToolOffer {
     pub tools: Vec<Arc<dyn Tool>>,
     /// The same tools as they are recorded and sent.
     pub schemas: Vec<ToolSchema>,
+}
+
+/// What has changed in the tools of a server since an epoch began.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ToolChanges {
+    pub server: String,
+    /// One line for each kind of change, which begins with [`ToolChanges::line_prefix`]. Empty if nothing has changed.
+    pub lines: Vec<String>,
+}
+
+impl ToolChanges {
+    /// The beginning of each line about the server.
+    pub fn line_prefix(&self) -> String {
+        format!("the MCP server {} ", self.server)
+    }
 }
 
 impl FolderServers {
@@ -90,9 +107,10 @@ impl FolderServers {
         self.usable(session).all(|server| server.live_catalogue().is_some())
     }
 
-    /// Whether the tools of all servers are known, of this run or of an earlier one, so that an epoch needs to wait for none.
+    /// Whether the tools of all servers are known, of this run or of an earlier one, so that an epoch needs to wait for none. One that
+    /// has failed since it ran is not waited for: its tools are found by search once it runs.
     pub fn are_known(&self, session: SessionId) -> bool {
-        self.usable(session).all(|server| server.offered_catalogue().is_some())
+        self.usable(session).all(|server| server.catalogue().is_some())
     }
 
     /// The tools that the servers offer, as far as they are known, for a new epoch. A server that has other tools when it runs says
@@ -100,8 +118,7 @@ impl FolderServers {
     pub fn offer(&self, session: SessionId) -> ToolOffer {
         let servers: Vec<_> = self.usable(session).collect();
         let known: Vec<_> = servers.iter().map(|server| server.offered_catalogue()).collect();
-        let count: usize = known.iter().flatten().map(|catalogue| catalogue.tools.len()).sum();
-        let is_deferred = count as u64 > self.pool.settings().defer_past;
+        let is_deferred = self.should_defer(known.iter().flatten().flat_map(|catalogue| &catalogue.tools));
         // The tools of a server that is late are found by search, so that they are in reach within this epoch.
         let is_incomplete =
             known.iter().any(|catalogue| catalogue.as_ref().is_none_or(|found| found.tools.is_empty()));
@@ -116,6 +133,16 @@ impl FolderServers {
             self.add_search(&mut offer);
         }
         offer
+    }
+
+    /// Whether these are too many or too large to be sent with each request.
+    fn should_defer<'a>(&self, tools: impl Iterator<Item = &'a CatalogueTool>) -> bool {
+        let size =
+            |tool: &CatalogueTool| tool.name.len() + tool.description.len() + tool.schema.to_string().len();
+        let (count, bytes) =
+            tools.fold((0_u64, 0_usize), |(count, bytes), tool| (count + 1, bytes + size(tool)));
+        let settings = self.pool.settings();
+        count > settings.defer_past || (bytes / BYTES_PER_TOKEN) as u64 > settings.defer_past_tokens
     }
 
     /// The tools that an epoch began with, from its record. `None` if they don't fit the configured servers any more: then a
@@ -146,15 +173,14 @@ impl FolderServers {
         (has_search || servers.keys().all(is_known)).then_some(offer)
     }
 
-    /// What has changed in the tools since the epoch with these began, for the model. `None` if nothing has, as far as the
-    /// running servers tell.
-    pub fn describe_changes(&self, session: SessionId, recorded: &[ToolSchema]) -> Option<String> {
+    /// What has changed in the tools of each running server since the epoch with these began, for the model.
+    pub fn describe_changes(&self, session: SessionId, recorded: &[ToolSchema]) -> Vec<ToolChanges> {
         let has_search = recorded.iter().any(|schema| schema.name == TOOLS_FIND);
         let is_deferred = has_search && recorded.iter().all(|schema| is_search(&schema.name));
-        let mut lines = Vec::new();
+        let mut changes = Vec::new();
         for server in self.usable(session) {
             let Some(live) = server.live_catalogue() else { continue };
-            let name = server.name();
+            let (name, mut lines) = (server.name(), Vec::new());
             let of_server =
                 |schema: &&ToolSchema| split_name(&schema.name).is_some_and(|(server, _)| server == name);
             let before: Vec<&ToolSchema> = recorded.iter().filter(of_server).collect();
@@ -165,6 +191,7 @@ impl FolderServers {
                         live.tools.len()
                     ));
                 }
+                changes.push(ToolChanges { server: name.to_owned(), lines });
                 continue;
             }
             let is_gone = |schema: &&&ToolSchema| live.find(&schema.name).is_none();
@@ -186,8 +213,9 @@ impl FolderServers {
                     "the MCP server {name} now also has {new}, which you can call after the next compaction"
                 ));
             }
+            changes.push(ToolChanges { server: name.to_owned(), lines });
         }
-        (!lines.is_empty()).then(|| lines.join("\n"))
+        changes
     }
 
     /// A tool by its name, even if its schema was not sent.
@@ -202,8 +230,13 @@ impl FolderServers {
     pub fn statuses(&self, session: Option<SessionId>) -> Vec<ServerStatus> {
         let status = |(name, settings): (&String, &ServerSettings)| match (check_server_name(name), session) {
             (Err(reason), _) => failed_status(name, settings, reason),
-            (Ok(()), Some(session)) => {
+            (Ok(()), Some(session)) if settings.shared => {
                 self.pool.server(name, settings, self.place.as_ref(), session).status()
+            }
+            // Only looking at it makes no server for a session.
+            (Ok(()), Some(session)) => {
+                let known = self.pool.known_server(name, settings, self.place.as_ref(), session);
+                known.map_or_else(|| unused_status(name, settings), |server| server.status())
             }
             (Ok(()), None) => {
                 let used = self.pool.used();

@@ -4,7 +4,8 @@ use std::sync::Arc;
 
 use rmcp::model::{
     ClientCapabilities, ClientConfig, ElicitRequestParams, ElicitResult, ElicitationAction,
-    ElicitationCapability, FormElicitationCapability, Implementation, TASKS_EXTENSION_ID,
+    ElicitationCapability, FormElicitationCapability, Implementation, ProgressNotificationParam,
+    TASKS_EXTENSION_ID,
 };
 use rmcp::service::{NotificationContext, RequestContext};
 use rmcp::{ClientHandler, ErrorData, RoleClient};
@@ -37,10 +38,18 @@ impl ClientHandler for Handler {
         _context: RequestContext<RoleClient>,
     ) -> Result<ElicitResult, ErrorData> {
         // It names no call. With calls of two sessions open, it is unknown which one it asks (E1).
-        Ok(match self.calls.only_line() {
-            Some(line) => crate::elicitation::ask(&line, request).await,
+        Ok(match self.calls.begin_question() {
+            Some(question) => crate::elicitation::ask(&question.line, request).await,
             None => ElicitResult::new(ElicitationAction::Decline),
         })
+    }
+
+    async fn on_progress(
+        &self,
+        progress: ProgressNotificationParam,
+        _context: NotificationContext<RoleClient>,
+    ) {
+        self.calls.note_progress(&progress.progress_token);
     }
 
     async fn on_tool_list_changed(&self, _context: NotificationContext<RoleClient>) {

@@ -3,15 +3,18 @@
 
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
 use longhaul_keeper::{Launcher, Tasks};
+use longhaul_protocol::SessionId;
 use longhaul_redact::Redactor;
 use longhaul_tools::NetworkGuard;
 
 use crate::login::{LoginAccess, LoginStore};
 use crate::{Error, Result, ServerSettings};
 
+/// What servers keep for their next start, in the home.
+const CACHES_FOLDER: &str = "mcp/caches";
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 const MAX_REDIRECTS: usize = 5;
 /// Many servers close a connection that was idle for five seconds. A call that meets that moment would be lost.
@@ -84,8 +87,53 @@ impl ServerHost {
         }
     }
 
+    /// What servers kept for their next start and did not use for this long.
+    pub(crate) fn unused_caches(&self, age: Duration) -> Vec<PathBuf> {
+        let is_unused = |path: &Path| {
+            let used = std::fs::metadata(path).and_then(|metadata| metadata.modified()).ok();
+            used.and_then(|used| used.elapsed().ok()).is_some_and(|unused| unused > age)
+        };
+        let folders = [self.home.join(CACHES_FOLDER), self.catalogues_folder()];
+        let entries =
+            folders.iter().flat_map(|folder| std::fs::read_dir(folder).into_iter().flatten().flatten());
+        entries.map(|entry| entry.path()).filter(|path| is_unused(path)).collect()
+    }
+
+    /// What a server's program keeps from one start to the next: temporary files, and what it adds to the user's caches.
+    pub(crate) fn own_folder(
+        &self,
+        name: &str,
+        settings: &ServerSettings,
+        work_dir: &Path,
+        session: Option<SessionId>,
+    ) -> PathBuf {
+        let fingerprint = settings.program_fingerprint(work_dir, session);
+        self.home.join(CACHES_FOLDER).join(format!("{name}-{fingerprint}"))
+    }
+
+    /// The last known tools of servers. They can be deleted.
+    pub(crate) fn catalogues_folder(&self) -> PathBuf {
+        self.home.join("cache/mcp")
+    }
+
+    /// Makes the redactor know the keys and tokens of servers that no config names.
+    pub(crate) fn learn_secrets<'a>(&self, servers: impl Iterator<Item = &'a ServerSettings>) {
+        for settings in servers {
+            let variables = settings.secret_variables().into_iter();
+            let values = variables.filter_map(|name| std::env::var(name).ok());
+            self.redactor.add_secrets(values.chain(settings.written_secrets()));
+        }
+    }
+
     fn servers_folder(&self) -> PathBuf {
         self.home.join("mcp/servers")
+    }
+}
+
+/// Notes that a file or a folder is used now. One that is not there is left alone.
+pub(crate) fn note_use(path: &Path) {
+    if let Ok(file) = std::fs::File::open(path) {
+        let _ = file.set_modified(SystemTime::now());
     }
 }
 

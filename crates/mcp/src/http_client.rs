@@ -17,6 +17,7 @@ use rmcp::transport::streamable_http_client::{
 };
 use sse_stream::SseStream;
 
+use crate::event_limit::LimitedEvents;
 use crate::output_filter::MAX_MESSAGE_BYTES;
 
 /// All events that answer one request. A server that sends more than this is cut off.
@@ -63,7 +64,7 @@ impl StreamableHttpClient for BoundedHttpClient {
         custom_headers: HashMap<HeaderName, HeaderValue>,
         _max_sse_event_size: usize,
     ) -> PostResult {
-        // The limit on all events of an answer also limits each of them.
+        // Each answer is limited like this.
         self.post_message(uri, message, session_id, auth_token, custom_headers).await
     }
 
@@ -142,6 +143,7 @@ async fn read_answer(response: Response, message: &ClientJsonRpcMessage, has_ses
     if status.is_success() && is_of_type(EVENT_STREAM_MIME_TYPE) {
         let body = http::Response::<reqwest::Body>::from(response).into_body();
         let body = Limited::new(body, MAX_STREAM_BYTES).map_err(std::io::Error::other);
+        let body = LimitedEvents::new(body, MAX_MESSAGE_BYTES);
         return Ok(StreamableHttpPostResponse::Sse(Box::pin(SseStream::new(body)), session));
     }
     if status.is_success() && !is_json {

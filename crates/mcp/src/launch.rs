@@ -9,6 +9,7 @@ use longhaul_keeper::{FORMAT, Spec, Tasks};
 use longhaul_protocol::{CallId, TaskId, single_quoted};
 use longhaul_tools::{Sandbox, Scope, last_output_line};
 
+use crate::host::note_use;
 use crate::settings::expand_variables;
 use crate::{Error, Result, ServerSettings};
 
@@ -54,7 +55,7 @@ pub(crate) struct LaunchedServer {
 /// Starts the program. Blocks for some milliseconds.
 pub(crate) fn launch_server(
     tasks: &Tasks,
-    home: &Path,
+    own_folder: &Path,
     name: &str,
     settings: &ServerSettings,
     place: &ServerPlace,
@@ -63,10 +64,10 @@ pub(crate) fn launch_server(
         server_environment(settings, |name| std::env::var(name).ok(), std::env::vars());
     find_program(&settings.command, environment.get("PATH").map(String::as_str), place.scope.work_dir())?;
     place.scope.check_work_dir().map_err(|error| Error::NotStarted(error.to_string()))?;
-    let own_folder = home.join("mcp/caches").join(format!("{name}-{}", settings.fingerprint()));
+    note_use(own_folder);
     let confined = place
         .sandbox
-        .confine_server(&place.scope, &environment, &own_folder, tasks.enforcement())
+        .confine_server(&place.scope, &environment, own_folder, tasks.enforcement())
         .map_err(|why| not_confined(&why, place.sandbox.unenforceable(tasks.enforcement()).is_some()))?;
     if confined.bounds.is_none() && place.sandbox.is_on() {
         warnings.push("the system can't enforce the sandbox, so it runs without one".to_owned());

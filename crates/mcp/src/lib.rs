@@ -17,13 +17,13 @@
 //! | --- | --- |
 //! | `settings`, `settings_check`, `project_file` | `[mcp]`; what is wrong in it; the `.mcp.json` of a project |
 //! | `pool`, `folder_servers` | all servers of a runtime; those of a folder, and the tools that they offer to an epoch |
-//! | `server`, `host`, `status` | one server: started, shared, ended; what all share; its state for people |
+//! | `server`, `server_phase`, `host`, `status` | one server: started, shared, ended; which start its phase belongs to; what all share; its state for people |
 //! | `launch`, `output_filter` | its program under a keeper; what it prints |
 //! | `connection`, `handler`, `open_calls` | the protocol: listing, calling, tasks, cancelling; what a server asks of us |
-//! | `http_connection`, `http_client` | the same over HTTP: headers, login, limits |
+//! | `http_connection`, `http_client`, `event_limit` | the same over HTTP: headers, login, limits |
 //! | `login` | logins at HTTP servers (OAuth): given by the user, kept private, renewed |
 //! | `catalogue` | the names, schemas and effects of its tools |
-//! | `remote_tool`, `tools_find` | the tools for the model: called directly, or found by search |
+//! | `remote_tool`, `remote_task`, `tools_find` | the tools for the model: called directly, waited for as a task, or found by search |
 //! | `content`, `content_list`, `prompt_arguments` | resources and prompts for messages: read, listed, filled in |
 //! | `argument_check`, `result_content`, `elicitation` | arguments before a call, results after it, questions during it |
 
@@ -36,6 +36,7 @@ mod content;
 mod content_list;
 mod elicitation;
 mod error;
+mod event_limit;
 mod folder_servers;
 mod handler;
 mod host;
@@ -48,9 +49,11 @@ mod output_filter;
 mod pool;
 mod project_file;
 mod prompt_arguments;
+mod remote_task;
 mod remote_tool;
 mod result_content;
 mod server;
+mod server_phase;
 mod settings;
 mod settings_check;
 mod status;
@@ -59,7 +62,7 @@ mod tools_find;
 pub use content::ServerContent;
 pub use content_list::{ContentList, PromptEntry, PromptParameter, ResourceEntry};
 pub use error::{Error, Result};
-pub use folder_servers::{FolderServers, ToolOffer, is_mcp_tool};
+pub use folder_servers::{FolderServers, ToolChanges, ToolOffer, is_mcp_tool};
 pub use launch::ServerPlace;
 pub use login::{Login, LoginState, stored_secrets};
 pub use pool::McpServers;

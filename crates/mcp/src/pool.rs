@@ -18,6 +18,8 @@ use crate::{McpSettings, ServerSettings};
 
 /// Folders of ended servers are kept this long, for their last words.
 const ENDED_SERVER_AGE: Duration = Duration::from_secs(3600);
+/// What a server keeps for its next start is removed when it was not used for this long.
+const UNUSED_CACHE_AGE: Duration = Duration::from_secs(30 * 24 * 3600);
 
 /// The servers of a runtime. Sessions of one folder share them, unless a server's settings say otherwise.
 #[derive(Clone)]
@@ -39,6 +41,17 @@ struct ServerKey {
     folder: Option<PathBuf>,
     /// The only session that uses it, if it is not shared.
     session: Option<SessionId>,
+}
+
+impl ServerKey {
+    fn new(name: &str, settings: &ServerSettings, place: Option<&ServerPlace>, session: SessionId) -> Self {
+        Self {
+            name: name.to_owned(),
+            fingerprint: settings.fingerprint(),
+            folder: place.map(|place| place.scope.work_dir().to_owned()),
+            session: (!settings.shared).then_some(session),
+        }
+    }
 }
 
 impl McpServers {
@@ -75,6 +88,7 @@ impl McpServers {
     /// Gives a session servers of its own, in place of those that it was given before. They run for this session alone, and are ended
     /// when it is given others. A server with the same settings as before goes on.
     pub fn set_session_servers(&self, session: SessionId, mut servers: BTreeMap<String, ServerSettings>) {
+        self.0.host.learn_secrets(servers.values());
         servers.values_mut().for_each(|settings| settings.shared = false);
         let mut of_sessions = self.0.of_sessions.lock().unwrap_or_else(PoisonError::into_inner);
         let before = match servers.is_empty() {
@@ -115,16 +129,30 @@ impl McpServers {
         place: Option<&ServerPlace>,
         session: SessionId,
     ) -> Arc<Server> {
-        let key = ServerKey {
-            name: name.to_owned(),
-            fingerprint: settings.fingerprint(),
-            folder: place.map(|place| place.scope.work_dir().to_owned()),
-            session: (!settings.shared).then_some(session),
-        };
+        let key = ServerKey::new(name, settings, place, session);
         let mut servers = self.lock();
-        let host = &self.0.host;
-        let make = || Server::new(name, settings.clone(), place.cloned(), Arc::clone(host));
-        Arc::clone(servers.entry(key).or_insert_with(make))
+        if let Some(server) = servers.get(&key) {
+            return Arc::clone(server);
+        }
+        // Sessions come and go: what only one of them had is forgotten once it does not run, and nothing uses it.
+        servers.retain(|key, server| {
+            key.session.is_none() || Arc::strong_count(server) > 1 || !server.is_at_rest()
+        });
+        let (host, own_session) = (Arc::clone(&self.0.host), key.session);
+        let server = Server::new(name, settings.clone(), place.cloned(), own_session, host);
+        servers.insert(key, Arc::clone(&server));
+        server
+    }
+
+    /// The server, if it was used.
+    pub(crate) fn known_server(
+        &self,
+        name: &str,
+        settings: &ServerSettings,
+        place: Option<&ServerPlace>,
+        session: SessionId,
+    ) -> Option<Arc<Server>> {
+        self.lock().get(&ServerKey::new(name, settings, place, session)).cloned()
     }
 
     pub(crate) fn host(&self) -> &ServerHost {
@@ -143,6 +171,13 @@ impl McpServers {
         self.0.host.remove_ended(ENDED_SERVER_AGE);
     }
 
+    /// The folders and files that servers keep from one start to the next, of servers that were not used for long. Blocks.
+    pub fn unused_caches(&self) -> Vec<PathBuf> {
+        let servers: Vec<_> = self.lock().values().cloned().collect();
+        servers.iter().filter(|server| !server.is_at_rest()).for_each(|server| server.note_use());
+        self.0.host.unused_caches(UNUSED_CACHE_AGE)
+    }
+
     /// Closes all connections. The keepers end the programs.
     pub fn stop_all(&self) {
         let servers = std::mem::take(&mut *self.lock());
@@ -153,3 +188,7 @@ impl McpServers {
         self.0.servers.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
+
+#[cfg(test)]
+#[path = "pool_tests.rs"]
+mod tests;

@@ -4,9 +4,10 @@
 //! | --- | --- | --- |
 //! | the answer of the model | the call | it is run |
 //! | `tool_started`, before or during the call | the call and its effect | a tool that promised to read, or to change nothing twice, is called again; any other is told as unknown |
-//! | the server made a task of it | the same, and the id of the task | the task is polled until it ends; a server that does not know it any more: unknown |
+//! | the server made a task of it | the same, and the id of the task | the task is polled until it ends; also over failed polls and new connections; a server that does not know it any more: unknown |
 //! | `tool_finished` | the result | nothing |
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
@@ -17,8 +18,10 @@ use longhaul_tools::{
 use serde_json::{Map, Value};
 
 use crate::argument_check::check_arguments;
-use crate::connection::RemoteCall;
+use crate::connection::{CallReply, RemoteCall};
+use crate::remote_task::RemoteTask;
 use crate::result_content::outcome_of;
+use crate::server::Server;
 use crate::{Error, FolderServers};
 
 /// The longest time of one call. Its server's `timeout_s` ends a call without progress long before.
@@ -70,7 +73,10 @@ impl Tool for RemoteTool {
     async fn resume(&self, call: &ToolInvocation, started: &ToolStarted) -> ResumedCall {
         if let Some(task) = started.remote_task.clone() {
             let outgoing = self.call(call.session, Map::new());
-            return ResumedCall::Running(Box::new(move |stop| Box::pin(outgoing.poll_task(task, stop))));
+            return ResumedCall::Running {
+                run: Box::new(move |stop| Box::pin(outgoing.resume_task(task, stop))),
+                takes_up_to: Some(MAX_CALL_TIME),
+            };
         }
         match started.effect {
             // What the tool promised when it was called, and still promises.
@@ -134,29 +140,43 @@ impl OutgoingCall {
             tool: tool.remote_name.clone(),
             arguments: self.arguments.clone(),
         };
-        match connection.call_tool(call, stop).await {
-            Ok(result) => outcome_of(result),
+        match connection.call_tool(call, stop.clone()).await {
+            Ok(CallReply::Finished(result)) => outcome_of(&self.server, result),
+            Ok(CallReply::Task(id)) => {
+                // The task goes on if this connection does not.
+                drop(connection);
+                self.await_task(server, id, stop).await
+            }
             Err(error) => {
-                server.note_refusal(&error);
+                server.fail_on_login(&connection, &error);
                 self.failed(&error)
             }
         }
     }
 
-    async fn poll_task(self, task: String, stop: StopSignal) -> ToolOutcome {
-        let ready = match self.servers.server(&self.server, self.session) {
-            Some(server) => server.ready().await,
-            None => Err(Error::Settings("it is not configured any more".to_owned())),
-        };
-        let polled = match ready {
-            Ok(connection) => connection.resume_task(self.session, &task, stop).await,
-            Err(error) => Err(error),
-        };
-        match polled {
-            Ok(result) => outcome_of(result),
-            Err(Error::Cancelled) => ToolOutcome::error(Error::Cancelled.to_string()),
-            Err(error) => ToolOutcome::error(format!(
-                "unknown: the runtime ended while the MCP server {} worked on this, and its task {task} can't be asked about: {error}. \
+    async fn resume_task(self, id: String, stop: StopSignal) -> ToolOutcome {
+        match self.servers.server(&self.server, self.session) {
+            Some(server) => self.await_task(server, id, stop).await,
+            None => {
+                self.task_failed(&id, &Error::Settings("the server is not configured any more".to_owned()))
+            }
+        }
+    }
+
+    async fn await_task(&self, server: Arc<Server>, id: String, stop: StopSignal) -> ToolOutcome {
+        let task = RemoteTask { server, session: self.session, id };
+        match task.wait(stop).await {
+            Ok(result) => outcome_of(&self.server, result),
+            Err(error) => self.task_failed(&task.id, &error),
+        }
+    }
+
+    /// The result of a call whose task gave none. The server has begun it in any case.
+    fn task_failed(&self, task: &str, error: &Error) -> ToolOutcome {
+        match error {
+            Error::TaskFailed(_) | Error::Cancelled => self.failed(error),
+            error => ToolOutcome::error(format!(
+                "unknown: the MCP server {} worked on this, and its task {task} can't be asked about: {error}. \
                  Find out what happened before doing it again.",
                 self.server
             )),
@@ -169,7 +189,9 @@ impl OutgoingCall {
         let is_harmless = matches!(self.effect, Effect::Read | Effect::Idempotent);
         let doubt = "; it may or may not have happened. Find out before doing it again";
         ToolOutcome::error(match error {
-            Error::Refused(reason) => format!("the MCP server {server} answered with an error: {reason}"),
+            Error::Refused(reason) | Error::TaskFailed(reason) => {
+                format!("the MCP server {server} answered with an error: {reason}")
+            }
             // It refused the request before it did anything.
             Error::LoginNeeded { .. } => format!("not run: the MCP server {server} can't be used: {error}"),
             Error::Cancelled if is_harmless => error.to_string(),

@@ -10,61 +10,42 @@
 //! If the runtime dies, the keeper of the server's program hears its connection close, and ends the program.
 
 use std::path::PathBuf;
+use std::pin::Pin;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
+use longhaul_protocol::SessionId;
 use tokio::sync::watch;
 
 use crate::catalogue::Catalogue;
 use crate::connection::Connection;
 use crate::content_list::CachedContentList;
-use crate::host::ServerHost;
+use crate::host::{ServerHost, note_use};
 use crate::launch::{ServerPlace, launch_server};
+use crate::server_phase::{Generation, Phase, ServerPhase};
 use crate::{Error, Result, ServerSettings, ServerState, ServerStatus, TransportKind};
 
-/// The pause after the first failure. It doubles with each further one.
-const FIRST_PAUSE: Duration = Duration::from_secs(1);
-const MAX_PAUSE: Duration = Duration::from_secs(60);
 /// How long a start may take. `start_timeout_s` only says how long a turn waits for it; a program that is fetched first
 /// may take longer.
 const START_LIMIT: Duration = Duration::from_secs(120);
 /// The tools of a server that says again and again that they have changed are listed this often at most.
 const MIN_RENEWAL_INTERVAL: Duration = Duration::from_secs(2);
 
+type BoxFuture<'a> = Pin<Box<dyn Future<Output = ()> + Send + 'a>>;
+
 pub(crate) struct Server {
     name: String,
     settings: ServerSettings,
     /// Where its program runs. `None` for sessions without a work folder.
     place: Option<ServerPlace>,
+    /// The only session that uses it, if it is not shared.
+    session: Option<SessionId>,
     host: Arc<ServerHost>,
-    phase: watch::Sender<Phase>,
+    phase: watch::Sender<ServerPhase<Connection>>,
     /// The last known tools, also while it is stopped.
     catalogue: Mutex<Option<Arc<Catalogue>>>,
     /// The last known resources and prompts.
     content_list: CachedContentList,
-}
-
-#[derive(Clone)]
-enum Phase {
-    Stopped,
-    Starting,
-    Ready(Arc<Connection>),
-    Failed(Failure),
-}
-
-#[derive(Clone)]
-struct Failure {
-    error: Error,
-    at: Instant,
-    /// Failed starts in a row. 0 for a server that ran and ended: it may start again at once.
-    count: u32,
-}
-
-impl Failure {
-    fn is_over(&self) -> bool {
-        let Some(doublings) = self.count.checked_sub(1) else { return true };
-        self.at.elapsed() >= FIRST_PAUSE.saturating_mul(1 << doublings.min(6)).min(MAX_PAUSE)
-    }
 }
 
 impl Server {
@@ -72,12 +53,13 @@ impl Server {
         name: &str,
         settings: ServerSettings,
         place: Option<ServerPlace>,
+        session: Option<SessionId>,
         host: Arc<ServerHost>,
     ) -> Arc<Self> {
         let catalogue = Mutex::new(read_cached(&host, name, &settings).map(Arc::new));
-        let phase = watch::Sender::new(Phase::Stopped);
+        let phase = watch::Sender::new(ServerPhase::default());
         let (name, content_list) = (name.to_owned(), CachedContentList::default());
-        Arc::new(Self { name, settings, place, host, phase, catalogue, content_list })
+        Arc::new(Self { name, settings, place, session, host, phase, catalogue, content_list })
     }
 
     pub(crate) fn name(&self) -> &str {
@@ -95,17 +77,17 @@ impl Server {
 
     /// The tools of the running server. `None` while it does not run.
     pub(crate) fn live_catalogue(&self) -> Option<Arc<Catalogue>> {
-        matches!(&*self.phase.borrow(), Phase::Ready(_)).then(|| self.catalogue()).flatten()
+        matches!(self.phase.borrow().phase(), Phase::Ready(_)).then(|| self.catalogue()).flatten()
     }
 
     /// The tools for a new epoch: those of the running server, or of its last run if it is not known to have failed.
     pub(crate) fn offered_catalogue(&self) -> Option<Arc<Catalogue>> {
-        (!matches!(&*self.phase.borrow(), Phase::Failed(_))).then(|| self.catalogue()).flatten()
+        (!matches!(self.phase.borrow().phase(), Phase::Failed(_))).then(|| self.catalogue()).flatten()
     }
 
     /// The connection to the running server. `None` while it does not run.
     pub(crate) fn live_connection(&self) -> Option<Arc<Connection>> {
-        match &*self.phase.borrow() {
+        match self.phase.borrow().phase() {
             Phase::Ready(connection) if !connection.is_closed() => Some(Arc::clone(connection)),
             _ => None,
         }
@@ -118,21 +100,15 @@ impl Server {
     /// Starts the server in the background, unless it runs, starts, or has failed a moment ago.
     pub(crate) fn start(self: &Arc<Self>) {
         self.phase.send_if_modified(|phase| {
-            let failures = match phase {
-                Phase::Stopped => Some(0),
-                Phase::Starting => None,
-                Phase::Ready(connection) => {
-                    // A turn that begins may use it.
-                    connection.calls().touch();
-                    connection.is_closed().then_some(0)
-                }
-                Phase::Failed(failure) => failure.is_over().then_some(failure.count),
-            };
-            if let Some(failures) = failures {
-                *phase = Phase::Starting;
-                tokio::spawn(Arc::clone(self).run(failures));
+            if let Phase::Ready(connection) = phase.phase() {
+                // A turn that begins may use it.
+                connection.calls().touch();
             }
-            failures.is_some()
+            let begun = phase.begin_start(Connection::is_closed);
+            if let Some((generation, failures)) = begun {
+                tokio::spawn(Arc::clone(self).run(generation, failures));
+            }
+            begun.is_some()
         });
     }
 
@@ -140,9 +116,9 @@ impl Server {
     pub(crate) async fn ready(self: &Arc<Self>) -> Result<Arc<Connection>> {
         self.start();
         let mut phase = self.phase.subscribe();
-        let settled = phase.wait_for(|phase| !matches!(phase, Phase::Starting)).await;
+        let settled = phase.wait_for(|phase| !matches!(phase.phase(), Phase::Starting)).await;
         let settled = settled.map_err(|_| Error::Ended("the runtime ends".to_owned()))?;
-        match &*settled {
+        match settled.phase() {
             Phase::Ready(connection) => Ok(Arc::clone(connection)),
             Phase::Failed(failure) => Err(failure.error.clone()),
             Phase::Stopped | Phase::Starting => Err(Error::Ended("it was stopped".to_owned())),
@@ -156,20 +132,34 @@ impl Server {
 
     /// Closes the connection. The keeper ends the program.
     pub(crate) fn stop(&self) {
-        self.phase.send_replace(Phase::Stopped);
+        self.phase.send_modify(ServerPhase::stop);
     }
 
     /// After a refused login the connection is closed: the next one begins with the login of then.
-    pub(crate) fn note_refusal(&self, error: &Error) {
+    pub(crate) fn fail_on_login(&self, connection: &Arc<Connection>, error: &Error) {
         if matches!(error, Error::LoginNeeded { .. }) {
-            self.fail(error.clone(), 0);
+            self.phase.send_if_modified(|phase| phase.fail_connection(connection, error.clone()));
         }
+    }
+
+    /// Whether it neither runs nor starts.
+    pub(crate) fn is_at_rest(&self) -> bool {
+        matches!(self.phase.borrow().phase(), Phase::Stopped | Phase::Failed(_))
+    }
+
+    /// Keeps what it has for its next start.
+    pub(crate) fn note_use(&self) {
+        if let Some(place) = &self.place {
+            let (settings, work_dir) = (&self.settings, place.scope.work_dir());
+            note_use(&self.host.own_folder(&self.name, settings, work_dir, self.session));
+        }
+        note_use(&cache_file(&self.host, &self.name, &self.settings));
     }
 
     pub(crate) fn status(&self) -> ServerStatus {
         let catalogue = self.catalogue();
         let mut warnings = catalogue.as_ref().map(|catalogue| catalogue.warnings.clone()).unwrap_or_default();
-        let (state, reason, protocol) = match &*self.phase.borrow() {
+        let (state, reason, protocol) = match self.phase.borrow().phase() {
             Phase::Stopped => (ServerState::Stopped, None, None),
             Phase::Starting => (ServerState::Starting, None, None),
             Phase::Ready(connection) => {
@@ -192,25 +182,20 @@ impl Server {
     }
 
     /// Starts the server and attends to it until it is idle, ends, or is stopped.
-    async fn run(self: Arc<Self>, failures: u32) {
+    async fn run(self: Arc<Self>, generation: Generation, failures: u32) {
         let connected = tokio::time::timeout(START_LIMIT, self.connect()).await;
         let connected = connected.unwrap_or(Err(Error::Timeout { seconds: START_LIMIT.as_secs() }));
         let connection = match connected {
             Ok(connection) => Arc::new(connection),
             // The user may log in at any moment, and it is used at the next turn.
-            Err(error @ Error::LoginNeeded { .. }) => return self.fail(error, 0),
-            Err(error) => return self.fail(error, failures + 1),
+            Err(error @ Error::LoginNeeded { .. }) => return self.fail(generation, error, 0),
+            Err(error) => return self.fail(generation, error, failures + 1),
         };
         // It may have been stopped meanwhile.
-        let is_wanted = self.phase.send_if_modified(|phase| {
-            let is_wanted = matches!(phase, Phase::Starting);
-            if is_wanted {
-                *phase = Phase::Ready(Arc::clone(&connection));
-            }
-            is_wanted
-        });
+        let is_wanted =
+            self.phase.send_if_modified(|phase| phase.set_ready(generation, Arc::clone(&connection)));
         if is_wanted {
-            self.attend(&connection).await;
+            self.attend(generation, &connection).await;
         }
     }
 
@@ -224,8 +209,9 @@ impl Server {
             (TransportKind::Stdio, Some(place)) => {
                 let (host, name) = (Arc::clone(&self.host), self.name.clone());
                 let (settings, place) = (self.settings.clone(), place.clone());
+                let own_folder = host.own_folder(&name, &settings, place.scope.work_dir(), self.session);
                 let launching = tokio::task::spawn_blocking(move || {
-                    launch_server(host.tasks()?, &host.home, &name, &settings, &place)
+                    launch_server(host.tasks()?, &own_folder, &name, &settings, &place)
                 });
                 let launched = launching.await.map_err(|error| Error::NotStarted(error.to_string()))??;
                 Connection::to_program(launched, Arc::clone(self.host.tasks()?), &self.settings).await?
@@ -248,9 +234,11 @@ impl Server {
         Ok(())
     }
 
-    async fn attend(&self, connection: &Arc<Connection>) {
+    async fn attend(&self, generation: Generation, connection: &Arc<Connection>) {
         let mut phase = self.phase.subscribe();
         let mut next_renewal = tokio::time::Instant::now();
+        // A server that does not list its tools any more can still end, or be stopped.
+        let mut renewal: Option<BoxFuture<'_>> = None;
         loop {
             let idle_until =
                 connection.calls().idle_since().unwrap_or_else(Instant::now) + self.host.idle_time;
@@ -259,31 +247,31 @@ impl Server {
                 () = tokio::time::sleep(wait) => {
                     let is_idle = connection.calls().idle_since().is_some_and(|since| since.elapsed() >= self.host.idle_time);
                     if is_idle {
-                        return self.stop();
+                        self.phase.send_if_modified(|phase| phase.stop_generation(generation));
+                        return;
                     }
                 }
-                () = async { tokio::time::sleep_until(next_renewal).await; connection.tools_changed().notified().await } => {
+                () = async { tokio::time::sleep_until(next_renewal).await; connection.tools_changed().notified().await },
+                    if renewal.is_none() =>
+                {
                     next_renewal = tokio::time::Instant::now() + MIN_RENEWAL_INTERVAL;
                     // A server that can't list its tools any more keeps the ones that are known.
-                    let _ = self.renew_catalogue(connection).await;
+                    renewal = Some(Box::pin(async { drop(self.renew_catalogue(connection).await) }));
+                }
+                () = async { match renewal.as_mut() { Some(renewal) => renewal.await, None => std::future::pending().await } } => {
+                    renewal = None;
                 }
                 () = connection.closed() => {
                     let reason = connection.end_reason().await;
-                    return self.fail(Error::Ended(reason), 0);
+                    return self.fail(generation, Error::Ended(reason), 0);
                 }
-                () = async { drop(phase.wait_for(|phase| !matches!(phase, Phase::Ready(_))).await) } => return,
+                () = async { drop(phase.wait_for(|phase| !phase.is_running(generation)).await) } => return,
             }
         }
     }
 
-    fn fail(&self, error: Error, count: u32) {
-        self.phase.send_if_modified(|phase| {
-            let is_ours = !matches!(phase, Phase::Stopped);
-            if is_ours {
-                *phase = Phase::Failed(Failure { error, at: Instant::now(), count });
-            }
-            is_ours
-        });
+    fn fail(&self, generation: Generation, error: Error, count: u32) {
+        self.phase.send_if_modified(|phase| phase.fail(generation, error, count));
     }
 
     fn lock_catalogue(&self) -> MutexGuard<'_, Option<Arc<Catalogue>>> {
@@ -293,7 +281,9 @@ impl Server {
 
 /// The catalogue of an earlier run. It tells the effects of tools before the server runs again, and can be deleted.
 fn read_cached(host: &ServerHost, name: &str, settings: &ServerSettings) -> Option<Catalogue> {
-    serde_json::from_slice(&std::fs::read(cache_file(host, name, settings)).ok()?).ok()
+    let file = cache_file(host, name, settings);
+    note_use(&file);
+    serde_json::from_slice(&std::fs::read(file).ok()?).ok()
 }
 
 fn write_cached(host: &ServerHost, name: &str, settings: &ServerSettings, catalogue: &Catalogue) {
@@ -308,5 +298,5 @@ fn write_cached(host: &ServerHost, name: &str, settings: &ServerSettings, catalo
 }
 
 fn cache_file(host: &ServerHost, name: &str, settings: &ServerSettings) -> PathBuf {
-    host.home.join("cache/mcp").join(format!("{name}-{}.json", settings.fingerprint()))
+    host.catalogues_folder().join(format!("{name}-{}.json", settings.fingerprint()))
 }

@@ -1,7 +1,9 @@
 //! The settings of `[mcp]`: which servers there are, and how long they may take.
 
 use std::collections::BTreeMap;
+use std::path::Path;
 
+use longhaul_protocol::SessionId;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -16,13 +18,21 @@ pub struct McpSettings {
     pub idle_s: u64,
     /// With more tools than this, their schemas are not sent: the model finds tools with tools_find.
     pub defer_past: u64,
+    /// The same if the descriptions and schemas of all tools have more tokens than this, by estimate.
+    pub defer_past_tokens: u64,
     /// The servers, by name: `[mcp.servers.NAME]`.
     pub servers: BTreeMap<String, ServerSettings>,
 }
 
 impl Default for McpSettings {
     fn default() -> Self {
-        Self { start_timeout_s: 10, idle_s: 300, defer_past: 40, servers: BTreeMap::new() }
+        Self {
+            start_timeout_s: 10,
+            idle_s: 300,
+            defer_past: 40,
+            defer_past_tokens: 20_000,
+            servers: BTreeMap::new(),
+        }
     }
 }
 
@@ -88,24 +98,48 @@ impl Default for ServerSettings {
 
 impl ServerSettings {
     /// The variables of our environment whose values are keys and tokens: those that only we need, and those that the program gets
-    /// and that are named like one.
+    /// and that are named like one, there or here.
     pub fn secret_variables(&self) -> Vec<String> {
         let named = self.env.iter().filter(|name| is_named_like_a_secret(name)).cloned();
-        named.chain(self.request_variables()).collect()
+        let passed_on = self.variables.iter().flat_map(|(name, value)| {
+            let is_secret = is_named_like_a_secret(name);
+            named_variables(value).into_iter().filter(move |ours| is_secret || is_named_like_a_secret(ours))
+        });
+        named.chain(passed_on).chain(self.request_variables()).collect()
+    }
+
+    /// Values of keys and tokens that stand in these settings themselves: in headers, and in variables that are named like one.
+    pub fn written_secrets(&self) -> Vec<String> {
+        let variables = self.variables.iter().filter(|(name, _)| is_named_like_a_secret(name));
+        let headers = self.headers.iter().filter(|(name, _)| is_header_with_a_secret(name));
+        let written = variables.chain(headers).map(|(_, value)| value).filter(|value| !value.contains("${"));
+        // A header names the scheme before the token.
+        written.map(|value| value.rsplit(' ').next().unwrap_or(value).to_owned()).collect()
     }
 
     /// The variables of our environment whose values go into headers and into a login.
-    pub fn request_variables(&self) -> Vec<String> {
+    fn request_variables(&self) -> Vec<String> {
         let of_login = Some(self.client_secret_env.clone()).filter(|name| !name.is_empty());
-        let names = std::cell::RefCell::new(Vec::from_iter(of_login));
-        for value in self.headers.values() {
-            let _ = expand_variables(value, |name| {
-                names.borrow_mut().push(name.to_owned());
-                Some(String::new())
-            });
-        }
-        names.into_inner()
+        let of_headers = self.headers.values().flat_map(|value| named_variables(value));
+        of_headers.chain(of_login).collect()
     }
+}
+
+/// The variables that a value names.
+fn named_variables(value: &str) -> Vec<String> {
+    let names = std::cell::RefCell::new(Vec::new());
+    let _ = expand_variables(value, |name| {
+        names.borrow_mut().push(name.to_owned());
+        Some(String::new())
+    });
+    names.into_inner()
+}
+
+/// Whether the value of a header is a key or a token.
+fn is_header_with_a_secret(name: &str) -> bool {
+    name.eq_ignore_ascii_case("authorization")
+        || name.eq_ignore_ascii_case("cookie")
+        || is_named_like_a_secret(name)
 }
 
 /// Whether a variable is named as those with keys and tokens are.
@@ -135,9 +169,20 @@ impl ServerSettings {
 
     /// Identifies these settings, so that a server with other settings is another server.
     pub(crate) fn fingerprint(&self) -> String {
-        let text = serde_json::to_string(&(self, &self.variables)).unwrap_or_default();
-        blake3::hash(text.as_bytes()).to_hex()[..16].to_owned()
+        short_hash(&(self, &self.variables))
     }
+
+    /// Identifies what starts the program in a place. Servers with the same one may share what the program keeps for itself; `session` is
+    /// the only one that uses it, if it is not shared.
+    pub(crate) fn program_fingerprint(&self, work_dir: &Path, session: Option<SessionId>) -> String {
+        let session = session.map(|session| session.to_string());
+        short_hash(&(&self.command, &self.args, &self.env, &self.variables, work_dir, session))
+    }
+}
+
+fn short_hash(identity: &impl Serialize) -> String {
+    let text = serde_json::to_string(identity).unwrap_or_default();
+    blake3::hash(text.as_bytes()).to_hex()[..16].to_owned()
 }
 
 /// Why a name can't be the name of a server. Its tools are named `NAME__tool`, and models take only these characters.

@@ -33,3 +33,43 @@ fn a_server_needs_exactly_one_of_command_and_url() {
     assert!(with("", "").transport().is_err());
     assert!(with("x", "http://x").transport().is_err());
 }
+
+fn settings_of(text: &str) -> ServerSettings {
+    crate::parse_project_file(text).unwrap().0.remove("x").unwrap()
+}
+
+/// J8: a token is a secret by the name under which the server gets it, and by the name that it has here.
+#[test]
+fn the_variables_that_a_project_passes_on_are_secrets_by_either_name() {
+    let text = r#"{"mcpServers": {"x": {"command": "x", "env": {
+        "GITHUB_TOKEN": "${GH_PAT}", "WHERE": "http://${HOST}/${API_KEY}", "OWN_TOKEN": "${OWN_TOKEN}", "LEVEL": "${LEVEL_OF_LOGS}"}}}}"#;
+
+    let mut names = settings_of(text).secret_variables();
+    names.sort();
+
+    assert_eq!(names, ["API_KEY", "GH_PAT", "OWN_TOKEN"]);
+}
+
+/// J8
+#[test]
+fn tokens_that_stand_in_the_settings_are_secrets_too() {
+    let text = r#"{"mcpServers": {"x": {"url": "http://x", "headers": {"Authorization": "Bearer abcdef", "X-Api-Key": "${KEY}", "X-Team": "blue"},
+        "env": {"GITHUB_TOKEN": "ghp_123", "PLACE": "Graz"}}}}"#;
+
+    assert_eq!(settings_of(text).written_secrets(), ["ghp_123", "abcdef"]);
+}
+
+/// E1: what a server keeps for itself is neither another folder's nor another session's, and does not depend on how it is called.
+#[test]
+fn only_what_starts_a_program_decides_what_it_keeps() {
+    let settings = ServerSettings { command: "x".to_owned(), ..ServerSettings::default() };
+    let fingerprint = settings.program_fingerprint(Path::new("/a"), None);
+    let session = Some(SessionId::generate());
+
+    assert_ne!(settings.program_fingerprint(Path::new("/b"), None), fingerprint);
+    assert_ne!(settings.program_fingerprint(Path::new("/a"), session), fingerprint);
+    let other = ServerSettings { args: vec!["y".to_owned()], ..settings.clone() };
+    assert_ne!(other.program_fingerprint(Path::new("/a"), None), fingerprint);
+    let same = ServerSettings { timeout_s: 7, tools: vec!["z".to_owned()], ..settings.clone() };
+    assert_eq!(same.program_fingerprint(Path::new("/a"), None), fingerprint);
+}

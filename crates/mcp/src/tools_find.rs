@@ -64,7 +64,7 @@ fn definition_of_find(servers: &str) -> ToolDefinition {
         effect: Effect::Read,
         schema: schema_of::<FindArguments>(),
         limits: &[
-            "It is there only with more tools than `mcp.defer_past`, or while a server was not ready when the epoch began.",
+            "It is there only with more tools than `mcp.defer_past`, or larger ones than `mcp.defer_past_tokens`, or while a server was not ready when the epoch began.",
             "At most 10 tools are found at once.",
         ],
         example: r#"{"query": "create an issue"}"#,

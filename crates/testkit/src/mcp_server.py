@@ -2,7 +2,8 @@
 
 Arguments: --late SECONDS before the first answer; --modern: the stateless protocol, with tasks; --noise: prints what is no message;
 --many N: N more tools. It has the resources `note://…` and the prompt `plan`. The file `calls.log` gets a line for each call that has an effect; the file `tools.txt`, if it is there, has the
-names of further tools, one a line; while there is a file `other.schema`, echo takes other arguments.
+names of further tools, one a line; while there is a file `other.schema`, echo takes other arguments. A task ends once there is a file `task.done`, or after --polls N
+polls; with --task-asks it asks the user first. With --schemas BYTES each schema is that large. While there is a file `list.hangs`, it does not list its tools. If there is a file `die.on.poll`, the next poll removes it and ends the server.
 """
 import json, os, sys, time
 
@@ -26,6 +27,8 @@ def log(line):
 
 def tool(name, description, hints=None, fields=("text",)):
     schema = {"type": "object", "properties": {field: {"type": "string"} for field in fields}}
+    if "--schemas" in arguments:
+        schema["properties"]["text"] = {"type": "string", "description": "x" * int(option("--schemas", "0"))}
     return {"name": name, "description": description, "inputSchema": schema, "annotations": hints or {}}
 
 
@@ -54,10 +57,23 @@ def text(content, **more):
 
 
 def task(identifier):
-    done = os.path.exists("task.done")
-    found = {"taskId": identifier, "status": "completed" if done else "working", "createdAt": "2026-01-01T00:00:00Z",
-             "lastUpdatedAt": "2026-01-01T00:00:00Z", "ttlMs": None, "pollIntervalMs": 50}
-    return {**found, "result": text("the task is done")} if done else found
+    polls = int(option("--polls", "0"))
+    asks = "--task-asks" in arguments and not os.path.exists("task.answer")
+    done = not asks and (os.path.exists("task.done") or 0 < polls <= logged("poll"))
+    status = "input_required" if asks else "completed" if done else "failed" if os.path.exists("task.failed") else "working"
+    found = {"taskId": identifier, "status": status, "createdAt": "2026-01-01T00:00:00Z", "lastUpdatedAt": "2026-01-01T00:00:00Z",
+             "ttlMs": None, "pollIntervalMs": 50}
+    return {**found, **({"result": text("the task is done")} if done else {}), **({"inputRequests": {"colour": question()}} if asks else {}),
+            **({"error": {"code": -32000, "message": "the paint has run out"}} if status == "failed" else {})}
+
+
+def logged(line):
+    return open("calls.log").read().split("\n").count(line) if os.path.exists("calls.log") else 0
+
+
+def question():
+    schema = {"type": "object", "properties": {"colour": {"type": "string"}}, "required": ["colour"]}
+    return {"method": "elicitation/create", "params": {"message": "Which colour?", "mode": "form", "requestedSchema": schema}}
 
 
 PIXEL = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR4nGP4z8DwHwAFAAH/iZk9HQAAAABJRU5ErkJggg=="
@@ -86,10 +102,20 @@ def prompt(params):
 
 def call(identifier, params):
     name, given = params["name"], params.get("arguments", {}).get("text", "")
+    if name == "echo" and given == "for ever":
+        log("echo for ever")
+        return None
+    if name == "echo" and given == "ask the user":
+        name = "ask"
     if name == "echo":
         return text(given)
     if name == "variables":
         return text(" ".join(sorted(os.environ)))
+    if name == "put" and given == "into the cache":
+        with open(os.path.expanduser("~/.npm/kept"), "a+") as kept:
+            kept.write("line\n")
+            kept.seek(0)
+            return text(f"{len(kept.readlines())} in {os.getcwd()}")
     if name in ("write", "put"):
         log(f"{name} {given}")
         return text("written")
@@ -114,15 +140,20 @@ def call(identifier, params):
         return text("it went wrong", isError=True)
     if name == "task" and modern:
         log("task")
-        return {"resultType": "task", **{key: value for key, value in task("task-1").items() if key != "result"}}
+        return {"resultType": "task", **{key: value for key, value in task("task-1").items() if key in ("taskId", "createdAt", "lastUpdatedAt", "ttlMs", "pollIntervalMs")}, "status": "working"}
     if name == "ask":
-        send({"id": "question", "method": "elicitation/create", "params": {"message": "Which colour?", "mode": "form", "requestedSchema": {
-            "type": "object", "properties": {"colour": {"type": "string"}}, "required": ["colour"]}}})
-        answer = json.loads(sys.stdin.readline())["result"]
+        log("ask")
+        send({"id": "question", **question()})
+        answer = json.loads(sys.stdin.readline())
+        if "result" not in answer:
+            log(answer["method"])
+            return None
+        answer = answer["result"]
         return text(f"{answer['action']} {answer.get('content', {}).get('colour', '')}".strip())
     return text(f"called {name}")
 
 
+subscription = None
 if "--noise" in arguments:
     print("Welcome to the server!", flush=True)
 time.sleep(float(option("--late", "0")))
@@ -131,13 +162,18 @@ for line in sys.stdin:
     message = json.loads(line)
     method, identifier = message.get("method"), message.get("id")
     if identifier is None:
+        if method == "notifications/cancelled":
+            log(method)
         continue
     result = None
     if method == "server/discover" and modern:
         result = {"resultType": "complete", "supportedVersions": ["2026-07-28"], "ttlMs": 0, "cacheScope": "private",
-                  "capabilities": {"tools": {}, "resources": {}, "prompts": {}, "extensions": {"io.modelcontextprotocol/tasks": {}}}, "serverInfo": {"name": "test", "version": "1"}}
+                  "capabilities": {"tools": {"listChanged": True}, "resources": {}, "prompts": {}, "extensions": {"io.modelcontextprotocol/tasks": {}}}, "serverInfo": {"name": "test", "version": "1"}}
     elif method == "initialize" and not modern:
         result = {"protocolVersion": "2025-11-25", "capabilities": {"tools": {"listChanged": True}, "resources": {}, "prompts": {}}, "serverInfo": {"name": "test", "version": "1"}}
+    elif method == "tools/list" and os.path.exists("list.hangs"):
+        log("list hangs")
+        continue
     elif method == "tools/list":
         result = listed(tools=tools())
     elif method == "resources/list":
@@ -158,10 +194,28 @@ for line in sys.stdin:
             continue
     elif method == "tasks/get":
         log("poll")
+        if os.path.exists("die.on.poll"):
+            os.remove("die.on.poll")
+            sys.exit(3)
         result = {"resultType": "complete", **task(message["params"]["taskId"])}
+    elif method == "subscriptions/listen":
+        subscription = {"io.modelcontextprotocol/subscriptionId": identifier}
+        send({"method": "notifications/subscriptions/acknowledged", "params": {"_meta": subscription, "notifications": {"toolsListChanged": True}}})
+        continue
+    elif method == "tasks/cancel":
+        log(method)
+        result = {"resultType": "complete"}
+    elif method == "tasks/update":
+        answer = message["params"]["inputResponses"]["colour"]
+        log(f"task answer {answer['action']} {answer.get('content', {}).get('colour', '')}".strip())
+        open("task.answer", "w").close()
+        result = {"resultType": "complete"}
     else:
         send({"id": identifier, "error": {"code": -32601, "message": f"no method {method}"}})
         continue
     send({"id": identifier, "result": result})
-    if os.path.exists("change.now") and method == "tools/call" and not modern:
-        send({"method": "notifications/tools/list_changed"})
+    if os.path.exists("change.now") and method == "tools/call":
+        if not modern:
+            send({"method": "notifications/tools/list_changed"})
+        elif subscription:
+            send({"method": "notifications/tools/list_changed", "params": {"_meta": subscription}})

@@ -393,7 +393,11 @@ pub enum ResumedCall {
     /// It did not happen, or does no harm twice: prepare and run it again.
     RunAgain,
     /// It is still running: wait for it.
-    Running(RunCall),
+    Running {
+        run: RunCall,
+        /// The tool's own time limit, if it is longer than that of other tools.
+        takes_up_to: Option<Duration>,
+    },
     /// It may or may not have happened; this is what is known.
     Unknown(String),
 }

@@ -147,7 +147,7 @@ fn fields(finished: &ToolOutcome) -> Value {
 
 fn running(resumed: ResumedCall) -> RunCall {
     match resumed {
-        ResumedCall::Running(run) => run,
+        ResumedCall::Running { run, .. } => run,
         ResumedCall::Finished(finished) => panic!("it ended: {finished:?}"),
         ResumedCall::RunAgain => panic!("it was not started"),
         ResumedCall::Unknown(why) => panic!("{why}"),

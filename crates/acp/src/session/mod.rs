@@ -5,7 +5,7 @@
 //! | `open_request` | new sessions, and the past of one that is loaded |
 //! | `prompts` | prompts that wait for the end of their turn |
 //! | `questions` | questions that the editor is asked |
-//! | `slash` | the commands that a prompt may consist of |
+//! | `slash`, `skills` | the commands that a prompt may consist of; `/NAME` of a skill |
 //! | `version2` | prompts and states of editors that speak version 2 |
 //! | `server_content` | what a prompt takes from MCP servers, and the servers that the editor brings |
 //!
@@ -27,11 +27,13 @@ mod open_request;
 mod prompts;
 mod questions;
 mod server_content;
+mod skills;
 mod slash;
 mod version2;
 
 use std::collections::{BTreeMap, HashMap};
 use std::path::PathBuf;
+use std::time::Duration;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -47,6 +49,7 @@ use tokio::sync::mpsc;
 
 use self::prompts::{AwaitedEnd, PendingPrompts};
 use self::questions::AskedQuestions;
+use self::skills::SkillCommand;
 use self::slash::SlashOutcome;
 use crate::error::{Error, Result};
 use crate::options::{Choice, SessionOptions};
@@ -58,6 +61,10 @@ use crate::wire::update::{ContentBlock, MessageChunk, SessionUpdate, meta};
 use crate::wire::{ProtocolVersion, version2 as wire_version2};
 
 pub(crate) use open_request::OpenRequest;
+
+/// How long after a failure the session of an open prompt is followed again, and how often that is tried.
+const REFOLLOW_INTERVAL: Duration = Duration::from_millis(500);
+const MAX_FAILED_FOLLOWS: u32 = 20;
 
 /// What the connection asks of a session.
 pub(crate) enum SessionCommand {
@@ -126,6 +133,10 @@ pub(crate) struct SessionTask {
     /// The prompts of MCP servers that the editor lists as commands, and new lists of them.
     server_prompts: Vec<PromptEntry>,
     prompt_lists: (mpsc::Sender<Vec<PromptEntry>>, mpsc::Receiver<Vec<PromptEntry>>),
+    /// The skills that the editor lists as commands.
+    skills: Vec<SkillCommand>,
+    /// How often the session could not be followed, one time after the other.
+    failed_follows: u32,
 }
 
 /// A slash command that was carried out for the prompt with this id.
@@ -168,6 +179,8 @@ impl SessionTask {
             slash_ends: mpsc::channel(4),
             server_prompts: Vec::new(),
             prompt_lists: mpsc::channel(4),
+            skills: Vec::new(),
+            failed_follows: 0,
         })
     }
 
@@ -181,12 +194,16 @@ impl SessionTask {
             return;
         }
         loop {
+            let must_refollow = self.follower.is_none() && !self.prompts.is_empty();
             let Self { follower, questions, slash_ends, prompt_lists, .. } = &mut self;
             let next = tokio::select! {
                 biased;
                 command = commands.recv() => match command {
                     Some(command) => self.carry_out(command).await,
-                    None => Ok(Next::Close),
+                    None => {
+                        self.fail_prompts(|| Error::SessionLeft).await;
+                        Ok(Next::Close)
+                    }
                 },
                 decided = questions.next_decision() => self.answer(decided).await.map(|()| Next::GoOn),
                 Some(prompts) = prompt_lists.1.recv() => {
@@ -195,6 +212,9 @@ impl SessionTask {
                 }
                 Some(end) = slash_ends.1.recv() => self.end_slash(end).await.map(|()| Next::GoOn),
                 followed = next_followed(follower) => self.see(followed).await.map(|()| Next::GoOn),
+                () = tokio::time::sleep(REFOLLOW_INTERVAL), if must_refollow => {
+                    self.refollow().await.map(|()| Next::GoOn)
+                }
             };
             match next {
                 Ok(Next::GoOn) => {}
@@ -234,6 +254,10 @@ impl SessionTask {
             }
             SessionCommand::Close { id } => {
                 let cancelled = self.cancel().await;
+                for prompt in self.prompts.take_all() {
+                    self.end_prompt(&prompt, StopReason::Cancelled).await;
+                }
+                self.withdraw_requests().await;
                 self.take_servers_back();
                 self.setup.outbox.reply(&id, cancelled.map(|()| json!({}))).await;
                 return Ok(Next::Close);
@@ -255,6 +279,7 @@ impl SessionTask {
             return self.start_slash(id, command).await;
         }
         self.begin().await?;
+        let message = self.start_skill(message).await;
         match self.attaching_servers(&message).await? {
             Some(servers) => self.start_attaching(id, message, servers),
             None => self.put_prompt(id, &message).await?,
@@ -336,6 +361,23 @@ impl SessionTask {
         Ok(())
     }
 
+    /// Follows the session again, so that its open prompts get their answers.
+    async fn refollow(&mut self) -> Result<()> {
+        self.failed_follows += 1;
+        let followed = self.follow_closely().await;
+        if self.failed_follows > MAX_FAILED_FOLLOWS {
+            self.fail_prompts(|| Error::SessionEnded).await;
+        }
+        followed
+    }
+
+    /// Answers all prompts that are open with an error.
+    async fn fail_prompts(&mut self, error: impl Fn() -> Error) {
+        for prompt in self.prompts.take_all() {
+            self.setup.outbox.reply::<Value>(&prompt, Err(error())).await;
+        }
+    }
+
     /// Shows something that happened.
     async fn see(&mut self, followed: longhaul_agent::Result<Option<Followed>>) -> Result<()> {
         let followed = match followed {
@@ -349,6 +391,7 @@ impl SessionTask {
                 return Err(error.into());
             }
         };
+        self.failed_follows = 0;
         let Some(fold) = &mut self.fold else { return Ok(()) };
         match followed {
             Followed::Live(event) => {

@@ -48,6 +48,7 @@ impl SessionTask {
                 self.setup.outbox.reply(&id, Ok(opened)).await;
             }
         }
+        self.skills = self.find_skill_commands().await;
         self.show_commands().await;
         self.list_prompts().await;
         if replay != Replay::Over

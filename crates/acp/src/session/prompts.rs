@@ -104,6 +104,11 @@ impl PendingPrompts {
         self.0.len() < count
     }
 
+    /// Removes all prompts.
+    pub(super) fn take_all(&mut self) -> Vec<Value> {
+        self.take(|_| true)
+    }
+
     fn take(&mut self, is_wanted: impl Fn(AwaitedEnd) -> bool) -> Vec<Value> {
         self.0.extract_if(.., |(_, awaited)| is_wanted(*awaited)).map(|(id, _)| id).collect()
     }

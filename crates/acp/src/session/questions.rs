@@ -119,11 +119,11 @@ impl SessionTask {
             };
             self.setup.outbox.request("session/request_permission", params).await
         };
-        let (decided, question) = (self.questions.decided.0.clone(), question.id);
+        let (decided, question, kind) = (self.questions.decided.0.clone(), question.id, question.kind);
         tokio::spawn(async move {
             // Closed if the connection ends or the question was settled elsewhere.
             if let Ok(reply) = sent.reply.await {
-                let _ = decided.send(Decided { question, decision: question::decision(form, reply) });
+                let _ = decided.send(Decided { question, decision: question::decision(kind, form, reply) });
             }
         });
         sent.id
@@ -136,6 +136,13 @@ impl SessionTask {
         prompts.extend(self.prompts.take_of_plan(question.id));
         for id in prompts {
             self.end_prompt(&id, StopReason::EndTurn).await;
+        }
+    }
+
+    /// Tells the editor to stop asking: the session is closed.
+    pub(super) async fn withdraw_requests(&mut self) {
+        for request in self.questions.asked.drain(..).filter_map(|asked| asked.request) {
+            self.setup.outbox.withdraw(request).await;
         }
     }
 

@@ -9,6 +9,7 @@ use longhaul_protocol::SessionId;
 use serde_json::{Value, json};
 
 use super::prompts::AwaitedEnd;
+use super::skills::SkillCommand;
 use super::slash::{SlashOutcome, available_commands};
 use super::{SessionTask, SlashEnd};
 use crate::error::{Error, Result};
@@ -85,6 +86,7 @@ impl SessionTask {
             }
         };
         let mut available_commands = available_commands();
+        available_commands.extend(self.skills.iter().map(SkillCommand::to_json));
         available_commands.extend(self.server_prompts.iter().map(command));
         self.show(SessionUpdate::AvailableCommandsUpdate { available_commands }).await;
     }

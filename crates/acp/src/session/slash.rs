@@ -86,6 +86,11 @@ pub(super) fn available_commands() -> Vec<Value> {
     SlashCommand::ALL.map(command).to_vec()
 }
 
+/// Whether this is the name of a command.
+pub(super) fn is_command(name: &str) -> bool {
+    SlashCommand::ALL.iter().any(|command| command.name() == name)
+}
+
 /// The command that a prompt consists of. Any other text is for the model.
 pub(super) fn parse(message: &UserMessage) -> Option<SlashLine> {
     let line = message.text.trim().strip_prefix('/').filter(|_| message.images.is_empty())?;

@@ -49,6 +49,9 @@ pub(crate) async fn remove_leftovers(runtime: &Arc<RuntimeShared>) {
     let (tasks, home, servers) = (runtime.tasks.clone(), runtime.config.home.clone(), runtime.mcp.clone());
     let removal = spawn_blocking(move || {
         servers.remove_leftovers();
+        for path in servers.unused_caches() {
+            let _ = remove_folder(&path);
+        }
         let _ = tasks.expire(KEPT_FOR, |id| needed.contains(&id));
         remove_temporary_files(&home.join("tmp"), || task_owners(&tasks, &home.join(TASKS_FOLDER)));
         drop(permit);

@@ -127,6 +127,12 @@ impl SkillReport {
     }
 }
 
+/// What the agent is told when the user starts a skill by `/NAME`.
+pub fn skill_request(name: &str, arguments: &str) -> String {
+    let request = format!("Use the skill {name}: read it first (read_file with path \"skill:{name}\").");
+    if arguments.is_empty() { request } else { format!("{request}\n\n{arguments}") }
+}
+
 /// Checks all files of a skill's folder, and parses its SKILL.md.
 pub fn check_skill(folder: &Path) -> Result<SkillDocument, SkillError> {
     let mut document = Vec::new();

@@ -27,7 +27,7 @@ mod preface;
 mod review;
 mod skill_read;
 
-pub use library::{Skill, SkillLibrary, SkillReport, SkillState, check_skill, find_skills};
+pub use library::{Skill, SkillLibrary, SkillReport, SkillState, check_skill, find_skills, skill_request};
 pub use longhaul_skills::{SkillDocument, SkillError, SkillSource};
 pub use preface::left_out_note;
 pub(crate) use preface::{ActiveSkillText, SkillPreface, active_skill_texts, skill_preface};

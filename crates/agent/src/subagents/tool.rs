@@ -287,7 +287,7 @@ impl Tool for AgentTool {
             Err(error) => return ResumedCall::Unknown(error.to_string()),
         };
         let run = Self::run_of(runtime, call, &arguments, child, new);
-        ResumedCall::Running(Box::new(move |stop| Box::pin(run.run(stop))))
+        ResumedCall::Running { run: Box::new(move |stop| Box::pin(run.run(stop))), takes_up_to: None }
     }
 }
 

@@ -4,7 +4,7 @@
 //! | --- | --- | --- |
 //! | the server made a task, before `tool_task` | the start of the call | as without a task: by its effect, or unknown |
 //! | `tool_task` | the id | the task is asked about |
-//! | `question` | the question | its server waits no more: the call is resumed, and the question is withdrawn with its result |
+//! | `question` | the question | nobody waits for the answer any more: the question is withdrawn, and the call is resumed; the server of a task asks again |
 
 use std::collections::HashMap;
 
@@ -22,7 +22,8 @@ const MAX_QUESTIONS: usize = 10;
 const MAX_TEXT_CHARS: usize = 4_000;
 const MAX_CHOICES: usize = 9;
 const MAX_CHOICE_CHARS: usize = 200;
-const CALL_ENDED: &str = "withdrawn: the call that asked has ended";
+pub(super) const CALL_ENDED: &str = "withdrawn: the call that asked has ended";
+pub(super) const RUNTIME_ENDED: &str = "withdrawn: the runtime ended before the answer reached the server, which asks again if it still needs it";
 
 /// The lines of the calls of a step.
 pub(super) struct CallLines {
@@ -37,7 +38,43 @@ pub(super) struct CallLines {
 struct AskedQuestion {
     id: QuestionId,
     call: CallId,
+    choices: ShownChoices,
     answer: oneshot::Sender<String>,
+}
+
+/// The choices of a server as the user sees them: on one line, not too long, no two alike.
+struct ShownChoices {
+    shown: Vec<String>,
+    originals: Vec<String>,
+}
+
+impl ShownChoices {
+    fn new(originals: Vec<String>) -> Self {
+        let mut shown: Vec<String> = Vec::with_capacity(originals.len());
+        for original in &originals {
+            let mut choice = on_one_line(&shorten(original, MAX_CHOICE_CHARS));
+            if shown.contains(&choice) {
+                choice.push_str(&format!(" ({})", shown.len() + 1));
+            }
+            shown.push(choice);
+        }
+        Self { shown, originals }
+    }
+
+    /// The choices for a question that has few enough, and the text that lists them for one that has not.
+    fn offered(&self) -> (Vec<String>, String) {
+        if self.shown.len() <= MAX_CHOICES {
+            return (self.shown.clone(), String::new());
+        }
+        let lines: Vec<String> = self.shown.iter().map(|choice| format!("- {choice}")).collect();
+        (vec![], format!("\nAnswer with one of these:\n{}", lines.join("\n")))
+    }
+
+    /// The server's word for what the user chose, or what the user wrote.
+    fn original<'a>(&'a self, answer: &'a str) -> &'a str {
+        let chosen = self.shown.iter().position(|shown| shown == answer.trim());
+        chosen.map_or(answer, |place| &self.originals[place])
+    }
 }
 
 impl CallLines {
@@ -58,10 +95,10 @@ impl CallLines {
         }
     }
 
-    /// What should wake the worker that waits for calls: also an answer, if one is waited for.
+    /// What should wake the worker that waits for calls: also each answer, if some are waited for.
     pub(super) fn wake_on(&self, otherwise: WakeOn) -> WakeOn {
-        match (otherwise, self.asked.first()) {
-            (WakeOn::Cancel, Some(asked)) => WakeOn::Answer(asked.id),
+        match (otherwise, self.asked.len()) {
+            (WakeOn::Cancel, open @ 1..) => WakeOn::Elicitations { open },
             (otherwise, _) => otherwise,
         }
     }
@@ -87,15 +124,15 @@ impl CallLines {
             CallMessageContent::Ask { .. } if !self.may_ask(call) => {}
             CallMessageContent::Ask { question: CallQuestion { text, choices }, answer } => {
                 let name = worker.state().call(call).map(|call| call.name.clone()).unwrap_or_default();
-                let text = worker.runtime().redactor.redact(&elicitation_text(&name, &text)).into_owned();
-                let choices =
-                    choices.iter().take(MAX_CHOICES).map(|choice| shorten(choice, MAX_CHOICE_CHARS));
-                let choices = choices.map(|choice| on_one_line(&choice)).collect();
+                let choices = ShownChoices::new(choices);
+                let (offered, list) = choices.offered();
+                let text = elicitation_text(&name, &text) + &shorten(&list, MAX_TEXT_CHARS);
+                let text = worker.runtime().redactor.redact(&text).into_owned();
                 let id = QuestionId::generate();
                 let question = Question::new(id, QuestionKind::Elicitation, text);
-                let question = Question { choices, call: Some(call), ..question };
+                let question = Question { choices: offered, call: Some(call), ..question };
                 worker.commit(vec![SessionRecord::Question(question)], vec![]).await?;
-                self.asked.push(AskedQuestion { id, call, answer });
+                self.asked.push(AskedQuestion { id, call, choices, answer });
             }
         }
         Ok(())
@@ -114,10 +151,10 @@ impl CallLines {
         let settled: Vec<AskedQuestion> =
             self.asked.extract_if(.., |asked| state.question(asked.id).is_none()).collect();
         let is_any = !settled.is_empty();
-        for AskedQuestion { id, call, answer } in settled {
+        for AskedQuestion { id, call, choices, answer } in settled {
             let elicited = state.call(call).and_then(|call| call.elicited.as_ref());
             if let Some((_, text)) = elicited.filter(|(question, _)| *question == id) {
-                let _ = answer.send(text.clone());
+                let _ = answer.send(choices.original(text).to_owned());
             }
         }
         is_any
@@ -126,7 +163,7 @@ impl CallLines {
     /// Withdraws what a call asked that has ended.
     pub(super) async fn withdraw_questions(&mut self, worker: &mut Worker, call: CallId) -> WorkerResult<()> {
         self.asked.retain(|asked| asked.call != call);
-        withdraw_elicitations(worker, call).await
+        withdraw_elicitations(worker, call, CALL_ENDED).await
     }
 }
 
@@ -142,13 +179,17 @@ fn shorten(text: &str, most: usize) -> String {
     text.chars().take(most).collect()
 }
 
-/// Withdraws the open questions of a call's server. The call has its result, so an answer would reach no server.
-pub(super) async fn withdraw_elicitations(worker: &mut Worker, call: CallId) -> WorkerResult<()> {
+/// Withdraws the open questions of a call's server: an answer would reach no server.
+pub(super) async fn withdraw_elicitations(
+    worker: &mut Worker,
+    call: CallId,
+    reason: &str,
+) -> WorkerResult<()> {
     let questions = worker.state().questions.iter();
     let of_call = questions
         .filter(|question| question.call == Some(call) && question.kind == QuestionKind::Elicitation);
     let withdrawn: Vec<SessionRecord> =
-        of_call.map(|question| withdraw_question(question.id, CALL_ENDED)).collect();
+        of_call.map(|question| withdraw_question(question.id, reason)).collect();
     match withdrawn.is_empty() {
         true => Ok(()),
         false => worker.commit(withdrawn, vec![]).await,
@@ -159,3 +200,7 @@ pub(super) async fn withdraw_elicitations(worker: &mut Worker, call: CallId) -> 
 fn is_attended(worker: &Worker) -> bool {
     worker.runtime().config.is_attended || worker.runtime().is_hosting()
 }
+
+#[cfg(test)]
+#[path = "call_lines_tests.rs"]
+mod tests;

@@ -114,7 +114,7 @@ async fn run_outside(
     // A cancelled turn also waits for this, because a command must be found before it can be killed.
     match ask_tool(worker, resuming, WakeOn::Nothing).await? {
         ToolReply::Done(ResumedCall::Finished(finished)) => return Ok(CheckedCall::Finished(finished)),
-        ToolReply::Done(ResumedCall::Running(running)) => return Ok(run(running)),
+        ToolReply::Done(ResumedCall::Running { run: running, .. }) => return Ok(run(running)),
         ToolReply::Done(ResumedCall::Unknown(known)) => return Ok(unknown(&known)),
         ToolReply::Failed(reason) => return Ok(unknown(&format!("{ENDED}, and the tool {reason}"))),
         ToolReply::Done(ResumedCall::RunAgain) | ToolReply::Cancelled => {}

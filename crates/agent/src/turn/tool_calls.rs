@@ -28,7 +28,7 @@ use crate::session::state::CallState;
 use crate::skills::prepare_skill_read;
 use crate::subagents::AGENT_TOOL;
 use crate::turn::approval::{CallEffect, CallPermission, check_permission, url_permission};
-use crate::turn::call_lines::{CallLines, withdraw_elicitations};
+use crate::turn::call_lines::{CALL_ENDED, CallLines, RUNTIME_ENDED, withdraw_elicitations};
 use crate::turn::full_output;
 use crate::turn::outside_run::{finish_call, resume_refused};
 use crate::turn::request::effective_window;
@@ -73,10 +73,19 @@ pub(super) enum CheckedCall {
 /// The calls of a step that are running.
 struct RunningCalls {
     tasks: JoinSet<ToolOutcome>,
-    calls: HashMap<task::Id, (CallId, Effect, task::AbortHandle)>,
+    calls: HashMap<task::Id, RunningCall>,
     stop: StopSignal,
     stopper: StopHandle,
     lines: CallLines,
+}
+
+/// A call that is running.
+struct RunningCall {
+    id: CallId,
+    effect: Effect,
+    /// Its server is told when it is stopped, so that it ends by itself.
+    is_remote: bool,
+    handle: task::AbortHandle,
 }
 
 /// What ends one round of waiting for calls.
@@ -101,17 +110,16 @@ impl RunningCalls {
     }
 
     /// Runs a call in its own task, so that a panic ends only this call. A command has its own timeout.
-    fn spawn(&mut self, call: CallId, effect: Effect, run: RunCall, limit: Duration) {
+    fn spawn(&mut self, call: &CallState, effect: Effect, run: RunCall, limit: Duration) {
         let limit = (effect != Effect::Command).then_some(limit);
-        let stop = self.stop.clone().with_line(self.lines.line_of(call));
+        let stop = self.stop.clone().with_line(self.lines.line_of(call.id));
         let handle = self.tasks.spawn(async move { run_with_timeout(limit, run(stop)).await });
-        self.calls.insert(handle.id(), (call, effect, handle));
+        let is_remote = is_mcp_tool(&with_current_name(call).name);
+        self.calls.insert(handle.id(), RunningCall { id: call.id, effect, is_remote, handle });
     }
 
-    fn abort(&self, should_abort: impl Fn(Effect) -> bool) {
-        for (_, _, handle) in self.calls.values().filter(|(_, effect, _)| should_abort(*effect)) {
-            handle.abort();
-        }
+    fn abort(&self, should_abort: impl Fn(&RunningCall) -> bool) {
+        self.calls.values().filter(|call| should_abort(call)).for_each(|call| call.handle.abort());
     }
 
     /// The call that has ended, with its result.
@@ -123,7 +131,7 @@ impl RunningCalls {
             Ok((id, _)) => *id,
             Err(error) => error.id(),
         };
-        let (call, effect, _) = self.calls.remove(&id)?;
+        let RunningCall { id: call, effect, .. } = self.calls.remove(&id)?;
         let finished = match joined {
             Ok((_, finished)) => finished,
             Err(error) if !error.is_cancelled() => {
@@ -167,7 +175,7 @@ pub(crate) async fn run_tool_calls(worker: &mut Worker, ids: &[CallId]) -> Worke
         match next {
             CheckedCall::Finished(finished) => {
                 finish_call(worker, call.id, finished).await?;
-                withdraw_elicitations(worker, call.id).await?;
+                withdraw_elicitations(worker, call.id, CALL_ENDED).await?;
             }
             CheckedCall::Settled(result) => {
                 worker.commit(vec![SessionRecord::ToolFinished(*result)], vec![]).await?;
@@ -178,16 +186,19 @@ pub(crate) async fn run_tool_calls(worker: &mut Worker, ids: &[CallId]) -> Worke
                 record_result(worker, call.id, ToolOutcome::error(NOT_RUN)).await?;
             }
             CheckedCall::Run { effect, run, takes_up_to } => {
+                if call.started.is_some() {
+                    withdraw_elicitations(worker, call.id, RUNTIME_ENDED).await?;
+                }
                 let limit = takes_up_to.unwrap_or(worker.runtime().config.tool_time);
-                running.spawn(call.id, effect, run, limit);
+                running.spawn(call, effect, run, limit);
             }
         }
     }
     wait_for_calls(worker, running).await
 }
 
-/// Records the result of each running call as it arrives. After a cancel, reads are aborted at once, commands are
-/// killed, and all other calls get a grace period.
+/// Records the result of each running call as it arrives. After a cancel, our own reads are aborted at once, commands are
+/// killed, and all other calls get a grace period. Those of MCP servers use it to tell their server.
 async fn wait_for_calls(worker: &mut Worker, mut running: RunningCalls) -> WorkerResult<()> {
     let (mut wake_on, mut deadline) = (WakeOn::Cancel, None);
     if worker.policy().must_end_turn() {
@@ -212,12 +223,12 @@ async fn wait_for_calls(worker: &mut Worker, mut running: RunningCalls) -> Worke
             WaitOutcome::Interrupted => {
                 (wake_on, deadline) = (WakeOn::Nothing, Some(Instant::now() + ABORT_GRACE));
                 running.stopper.stop();
-                running.abort(|effect| effect == Effect::Read);
+                running.abort(|call| call.effect == Effect::Read && !call.is_remote);
             }
             // A command ends when its keeper confirms it. The grace period of all other calls is over.
             WaitOutcome::Deadline => {
                 deadline = None;
-                running.abort(|effect| effect != Effect::Command);
+                running.abort(|call| call.effect != Effect::Command);
             }
             WaitOutcome::Suspended => return suspend_calls(worker, running).await,
         }
@@ -227,9 +238,10 @@ async fn wait_for_calls(worker: &mut Worker, mut running: RunningCalls) -> Worke
 
 /// Leaves commands to their keepers, aborts calls that can run again, and gives all others a grace period.
 async fn suspend_calls(worker: &mut Worker, mut running: RunningCalls) -> WorkerResult<()> {
-    let can_resume = |effect| matches!(effect, Effect::Command | Effect::Read | Effect::Idempotent);
+    let can_resume =
+        |call: &RunningCall| matches!(call.effect, Effect::Command | Effect::Read | Effect::Idempotent);
     running.abort(can_resume);
-    running.calls.retain(|_, (_, effect, _)| !can_resume(*effect));
+    running.calls.retain(|_, call| !can_resume(call));
     let deadline = Instant::now() + ABORT_GRACE;
     while !running.calls.is_empty() {
         match tokio::time::timeout_at(deadline, running.tasks.join_next_with_id()).await {
@@ -338,7 +350,9 @@ async fn resume_call(
     // A cancelled turn also waits for this, because a command must be found before it can be killed.
     Ok(match ask_tool(worker, resuming, WakeOn::Nothing).await? {
         ToolReply::Done(ResumedCall::Finished(finished)) => CheckedCall::Finished(finished),
-        ToolReply::Done(ResumedCall::Running(run)) => CheckedCall::Run { effect, run, takes_up_to: None },
+        ToolReply::Done(ResumedCall::Running { run, takes_up_to }) => {
+            CheckedCall::Run { effect, run, takes_up_to }
+        }
         ToolReply::Done(ResumedCall::RunAgain) => return rerun_call(worker, recorded).await,
         ToolReply::Done(ResumedCall::Unknown(known)) => unknown(&known),
         ToolReply::Cancelled => CheckedCall::Finished(ToolOutcome::error(CANCELLED)),

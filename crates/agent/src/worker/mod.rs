@@ -32,7 +32,8 @@ use std::sync::Arc;
 
 use longhaul_journal::{Blob, Error as JournalError, Lease};
 use longhaul_protocol::{
-    EventKind, InboxRecord, OrderKind, OrderTaken, PermissionMode, SessionId, SessionRecord, Warning,
+    EventKind, InboxRecord, OrderKind, OrderTaken, PermissionMode, Question, QuestionKind, SessionId,
+    SessionRecord, Warning,
 };
 use tokio::time::Instant;
 
@@ -316,6 +317,11 @@ impl Worker {
             }
             WakeOn::Input => self.has_work() || self.should_leave(),
             WakeOn::Answer(question) => self.should_end_turn() || self.state().question(question).is_none(),
+            WakeOn::Elicitations { open } => {
+                let questions = self.state().questions.iter();
+                let is_elicitation = |question: &&Question| question.kind == QuestionKind::Elicitation;
+                self.should_end_turn() || questions.filter(is_elicitation).count() < open
+            }
             WakeOn::Nothing => false,
         }
     }

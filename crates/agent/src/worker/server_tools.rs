@@ -12,7 +12,7 @@
 use std::sync::Arc;
 
 use longhaul_journal::Journal;
-use longhaul_mcp::is_mcp_tool;
+use longhaul_mcp::{ToolChanges, is_mcp_tool};
 use longhaul_protocol::{Item, Note, SessionId, ToolSchema};
 
 use crate::runtime::RuntimeShared;
@@ -21,6 +21,9 @@ use crate::worker::tool_profile::ToolProfile;
 use crate::worker::toolset::{FolderTools, OfferedTools};
 use crate::worker::wait::{WaitOutcome, WakeOn};
 use crate::worker::{Worker, WorkerResult, WorkerStop};
+
+/// What the model is told of a server whose tools had changed and are as its request has them again.
+const UNCHANGED: &str = "has the tools again that you were given for it";
 
 /// The tools that the session's epoch began with. `None` if it has no epoch, or the servers of its tools are not configured any more.
 pub(super) async fn recorded_tools(
@@ -97,11 +100,37 @@ pub(super) async fn tools_for_next_epoch(worker: &Worker) -> Arc<OfferedTools> {
 
 /// The note about what has changed in the tools since the epoch began. `None` if the model has been told.
 pub(crate) fn server_tools_note(worker: &Worker) -> Option<Note> {
-    let toolset = worker.toolset();
-    let text = toolset.servers().describe_changes(worker.id(), toolset.offered().of_servers())?;
-    let text = worker.runtime().redactor.redact(&text).into_owned();
-    let is_told = |item: &Arc<Item>| matches!(&**item, Item::Note { text: told } if told.contains(&text));
-    (!worker.state().items.iter().any(is_told)).then(|| Note::new(&text))
+    let (toolset, redactor) = (worker.toolset(), &worker.runtime().redactor);
+    let mut changes = toolset.servers().describe_changes(worker.id(), toolset.offered().of_servers());
+    for line in changes.iter_mut().flat_map(|changes| &mut changes.lines) {
+        *line = redactor.redact(line).into_owned();
+    }
+    let notes = worker.state().items.iter().filter_map(|item| match &**item {
+        Item::Note { text } => Some(text.as_str()),
+        _ => None,
+    });
+    let lines = unannounced_changes(&notes.collect::<Vec<_>>(), &changes);
+    (!lines.is_empty()).then(|| Note::new(&lines.join("\n")))
+}
+
+/// The lines that the model has not been told, of what has changed at running servers. What counts is the last note about a server.
+fn unannounced_changes(notes: &[&str], changes: &[ToolChanges]) -> Vec<String> {
+    let mut unannounced = Vec::new();
+    for changes in changes {
+        let prefix = changes.line_prefix();
+        let unchanged = format!("{prefix}{UNCHANGED}");
+        let of_server = |note: &&str| -> Vec<String> {
+            note.lines().filter(|line| line.starts_with(&prefix)).map(str::to_owned).collect()
+        };
+        let told = notes.iter().rev().map(of_server).find(|lines| !lines.is_empty()).unwrap_or_default();
+        match (told == changes.lines, changes.lines.is_empty()) {
+            (true, _) => {}
+            (false, false) => unannounced.extend(changes.lines.iter().cloned()),
+            (false, true) if told == [unchanged.as_str()] => {}
+            (false, true) => unannounced.push(unchanged),
+        }
+    }
+    unannounced
 }
 
 fn folder_of(runtime: &RuntimeShared, state: &State) -> Arc<FolderTools> {
@@ -120,3 +149,7 @@ async fn recorded_schemas(
     let is_of_server = |schema: &ToolSchema| is_mcp_tool(&schema.name) && !folder.has_own(&schema.name);
     Some(schemas.into_iter().filter(is_of_server).collect())
 }
+
+#[cfg(test)]
+#[path = "server_tools_tests.rs"]
+mod tests;

@@ -51,6 +51,10 @@ pub(crate) enum WakeOn {
     Input,
     /// The turn should end, or the question has its answer.
     Answer(QuestionId),
+    /// The turn should end, or fewer questions of MCP servers than this are open: one has its answer.
+    Elicitations {
+        open: usize,
+    },
     Nothing,
 }
 
@@ -114,7 +118,9 @@ impl Waiter {
         match wake_on {
             WakeOn::Nothing => None,
             WakeOn::Input => self.gather_deadline,
-            WakeOn::Cancel | WakeOn::RetryNow { .. } | WakeOn::Answer(_) => self.turn_deadline,
+            WakeOn::Cancel | WakeOn::RetryNow { .. } | WakeOn::Answer(_) | WakeOn::Elicitations { .. } => {
+                self.turn_deadline
+            }
         }
     }
 

@@ -44,6 +44,8 @@ mod interleavings;
 mod interrupts;
 mod many_sessions;
 mod mcp;
+mod mcp_calls;
+mod mcp_crashes;
 mod mcp_http;
 mod mcp_sharing;
 mod memory;

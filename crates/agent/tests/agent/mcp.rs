@@ -5,15 +5,13 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use longhaul_agent::mcp::{ServerSettings, ServerState, ServerStatus};
-use longhaul_agent::{Config, Runtime, RuntimeBuilder};
+use longhaul_agent::{Config, Runtime};
 use longhaul_model::ScriptedModel;
-use longhaul_protocol::{EventKind, Outcome, PermissionMode, QuestionKind, Record, SessionRecord};
-use longhaul_testkit::{
-    Crash, CrashMoment, FaultyJournal, RecordingModel, TestHome, collect_until, ended_turn, write_mcp_server,
-};
+use longhaul_protocol::{EventKind, Item, Outcome, PermissionMode, QuestionKind, Record, SessionRecord};
+use longhaul_testkit::{RecordingModel, TestHome, collect_until, ended_turn, write_mcp_server};
 use serde_json::{Value, json};
 
-use crate::{eventually, heard, results, said, script, sound_records};
+use crate::{eventually, said, script, sound_records};
 
 pub(crate) fn server(arguments: &[&str]) -> ServerSettings {
     let args = std::iter::once("server.py").chain(arguments.iter().copied()).map(str::to_owned).collect();
@@ -32,6 +30,24 @@ pub(crate) fn config(place: &TestHome, servers: &[(&str, ServerSettings)]) -> Co
 pub(crate) async fn open(config: Config, answers: &Value) -> (Runtime, Arc<RecordingModel<ScriptedModel>>) {
     let model = RecordingModel::new(script(answers));
     (Runtime::with_model(config, model.clone()).await.unwrap(), model)
+}
+
+/// The words of a server in a result for the model, without the line that says whose they are.
+pub(crate) fn words_of(content: &str) -> String {
+    let marked =
+        content.split_once("\n\n").filter(|(mark, _)| mark.starts_with("untrusted: everything below"));
+    marked.map_or(content, |(_, words)| words).to_owned()
+}
+
+/// The results of tools, with the words of the server alone.
+pub(crate) fn results(records: &[Record]) -> Vec<(String, bool, String)> {
+    let results = crate::results(records).into_iter();
+    results.map(|(name, is_error, content)| (name, is_error, words_of(&content))).collect()
+}
+
+/// What was said to the model, with the words of the server alone.
+pub(crate) fn heard(items: &[Arc<Item>]) -> Vec<String> {
+    crate::heard(items).iter().map(|said| words_of(said)).collect()
 }
 
 pub(crate) fn call(name: &str, text: &str) -> Value {
@@ -202,16 +218,22 @@ async fn a_call_that_its_server_ruins_is_told_and_the_turn_goes_on() {
     assert_eq!(found.len(), expected.len());
 }
 
-/// E2, M16: servers that come late or change their tools never move the beginning of a request.
+/// E2, M16: servers that come late, change their tools or go never move the beginning of a request.
 #[tokio::test(flavor = "multi_thread")]
-async fn requests_keep_their_tools_while_servers_come_and_change() {
+async fn requests_keep_their_tools_while_servers_come_change_and_go() {
     let place = TestHome::new();
-    let servers = [("late", server(&["--late", "3"])), ("test", server(&[]))];
-    let mut config = config(&place, &servers);
+    // The tools of two are known, and the third is late.
+    let known = [("gone", server(&[])), ("test", server(&[]))];
+    let (runtime, _) = open(config(&place, &known), &json!(["Known."])).await;
+    runtime.session("before").await.unwrap().send("go").await.unwrap();
+    runtime.shutdown().await.unwrap();
+    let [gone, test] = known;
+    let mut config = config(&place, &[gone, ("late", server(&["--late", "3"])), test]);
     config.settings.mcp.start_timeout_s = 1;
     let answers = json!([
         call("test__echo", "one"), "First.", call("test__echo", "two"), "Second.",
-        {"calls": [{"name": "tools_call", "arguments": {"name": "late__echo", "arguments": {"text": "late"}}}]}, "Third."
+        {"calls": [{"name": "tools_call", "arguments": {"name": "late__echo", "arguments": {"text": "late"}}}]}, "Third.",
+        call("gone__die", ""), call("gone__echo", "gone"), "Fourth."
     ]);
     let (runtime, model) = open(config, &answers).await;
     let session = runtime.session("a").await.unwrap();
@@ -227,8 +249,12 @@ async fn requests_keep_their_tools_while_servers_come_and_change() {
     })
     .await;
     session.send("three").await.unwrap();
+    // It dies in its call, and is not there for the next one.
+    std::fs::write(place.work().join("server.py"), "raise SystemExit(1)").unwrap();
+    session.send("four").await.unwrap();
 
     let requests = model.requests();
+    assert_eq!(requests.len(), 9);
     let beginning = |request: &longhaul_model::Request| (request.system.clone(), request.tools.clone());
     assert!(requests.iter().all(|request| beginning(request) == beginning(&requests[0])));
     for (one, next) in requests.iter().zip(&requests[1..]) {
@@ -248,7 +274,9 @@ async fn requests_keep_their_tools_while_servers_come_and_change() {
         notes.iter().any(|note| note.contains("the MCP server test now also has test__brand_new")),
         "{notes:?}"
     );
-    assert_eq!(results(&records)[2].2, "late");
+    let found = results(&records);
+    assert_eq!(found[2].2, "late");
+    assert!(found[4].1 && found[4].2.contains("the MCP server gone can't be used"), "{found:?}");
 }
 
 /// E2, M16: a new process sends the tools of the epoch's record, without waiting for servers.
@@ -303,6 +331,23 @@ async fn many_tools_are_deferred_and_approval_sees_through_a_call_by_name() {
     );
     assert!(found[3].1 && found[3].2.contains("there is no tool of that name"), "{}", found[3].2);
     assert!(!place.file("calls.log").contains("write x"));
+}
+
+/// E2: a few tools with large schemas are found by search as well.
+#[tokio::test(flavor = "multi_thread")]
+async fn tools_with_large_schemas_are_deferred_although_they_are_few() {
+    for (bytes, is_deferred) in [("20000", true), ("100", false)] {
+        let place = TestHome::new();
+        let config = config(&place, &[("test", server(&["--schemas", bytes]))]);
+        let (runtime, model) = open(config, &json!(["Done."])).await;
+
+        runtime.session("a").await.unwrap().send("go").await.unwrap();
+
+        let tools = model.requests()[0].tools.clone();
+        assert_eq!(tools.iter().any(|tool| tool.name == "tools_find"), is_deferred);
+        assert_eq!(tools.iter().all(|tool| !tool.name.starts_with("test__")), is_deferred);
+        runtime.shutdown().await.unwrap();
+    }
 }
 
 fn toml_rules(rule: &str) -> Vec<longhaul_agent::config::ApprovalRule> {
@@ -363,101 +408,6 @@ async fn a_server_that_asks_where_nobody_can_answer_is_declined() {
 
     runtime.shutdown().await.unwrap();
     assert_eq!(results(&sound_records(&place, &session).await)[0].2, "decline");
-}
-
-/// A run that is killed at an append, and its appends.
-fn run_killed(
-    place: &TestHome,
-    servers: &[(&str, ServerSettings)],
-    answers: &Value,
-    crash: Option<Crash>,
-) -> Vec<Vec<String>> {
-    let tokio = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
-    let appends = tokio.block_on(async {
-        let journal = FaultyJournal::new(place.journal().await, crash);
-        let model = RecordingModel::new(script(answers));
-        let builder = RuntimeBuilder::new(config(place, servers)).model(model).journal(journal.clone());
-        let runtime = builder.open().await.unwrap();
-        let session = runtime.session("a").await.unwrap();
-        let mut watcher = session.watch();
-        session.put(said("go"), Some("once")).await.unwrap();
-        tokio::select! {
-            () = journal.crashed() => {}
-            _ = collect_until(&mut watcher, ended_turn) => {}
-        }
-        journal.release_leases().await;
-        journal.appends()
-    });
-    tokio.shutdown_timeout(Duration::from_secs(10));
-    appends
-}
-
-/// The records after a new runtime has gone on with the session.
-fn resumed(place: &TestHome, servers: &[(&str, ServerSettings)], answers: &Value) -> Vec<Record> {
-    let tokio = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
-    tokio.block_on(async {
-        let (runtime, _) = open(config(place, servers), answers).await;
-        let session = runtime.session("a").await.unwrap();
-        session.put(said("go"), Some("once")).await.unwrap();
-        session.wake().await.unwrap();
-        let is_done = async || {
-            let state = session.state().await.unwrap();
-            state.turn.is_none() && state.turn_count > 0
-        };
-        eventually("the turn ends", is_done).await;
-        runtime.shutdown().await.unwrap();
-        sound_records(place, &session).await
-    })
-}
-
-/// E2, T13: killed before and after each append of a turn with a call that writes, the call never happens twice, and is unknown where
-/// nobody can tell.
-#[test]
-fn a_write_of_a_server_never_happens_twice_after_a_kill() {
-    let servers = [("test", server(&[]))];
-    let answers = json!([call("test__write", "once"), "Done."]);
-    let appends = run_killed(&TestHome::new(), &servers, &answers, None);
-    for append in 1..=appends.len() {
-        for when in [CrashMoment::Before, CrashMoment::After] {
-            let place = TestHome::new();
-            run_killed(&place, &servers, &answers, Some(Crash { append, when }));
-
-            let records = resumed(&place, &servers, &answers);
-
-            let last = SessionRecord::decode(records.last().unwrap()).unwrap();
-            let moment = format!("{when:?} {append} {:?}: {last:?}", appends[append - 1]);
-            let found = results(&records);
-            assert_eq!(found.len(), 1, "{moment}: {found:?}");
-            let written = place.file("calls.log").matches("write once").count();
-            match found[0].1 {
-                false => assert_eq!((found[0].2.as_str(), written), ("written", 1), "{moment}"),
-                true => assert!(
-                    found[0].2.starts_with("unknown: ") && written <= 1,
-                    "{moment}: {found:?}, {written}"
-                ),
-            }
-        }
-    }
-}
-
-/// E2: a task is found again by its recorded id.
-#[test]
-fn a_task_of_a_server_is_polled_again_after_a_kill() {
-    let place = TestHome::new();
-    let servers = [("test", server(&["--modern"]))];
-    let answers = json!([call("test__task", ""), "Done."]);
-    std::fs::write(place.work().join("task.done"), "").unwrap();
-    let reference = TestHome::new();
-    std::fs::write(reference.work().join("task.done"), "").unwrap();
-    let appends = run_killed(&reference, &servers, &answers, None);
-    let at =
-        1 + appends.iter().position(|kinds| kinds.iter().any(|kind| kind.contains("tool_task"))).unwrap();
-
-    run_killed(&place, &servers, &answers, Some(Crash { append: at, when: CrashMoment::After }));
-    let records = resumed(&place, &servers, &answers);
-
-    assert_eq!(results(&records)[0].2, "the task is done");
-    assert_eq!(place.file("calls.log").lines().filter(|line| *line == "task").count(), 1);
 }
 
 /// E1, E2: a turn with an epoch does not wait for its servers.

@@ -10,8 +10,8 @@ use longhaul_protocol::Outcome;
 use longhaul_testkit::{McpHttpServer, TestHome};
 use serde_json::json;
 
-use crate::mcp::{call, config, open};
-use crate::{heard, results, sound_records};
+use crate::mcp::{call, config, heard, open, results};
+use crate::sound_records;
 
 fn at(server: &McpHttpServer) -> ServerSettings {
     ServerSettings { url: server.url(), timeout_s: 30, ..ServerSettings::default() }
@@ -91,7 +91,8 @@ async fn an_answer_over_http_that_is_too_long_or_broken_costs_its_call_only() {
     let log = server.log();
     let sent: Vec<u32> =
         log.lines().filter_map(|line| line.strip_prefix("hung up after ")?.parse().ok()).collect();
-    assert!(sent.len() == 2 && sent.iter().all(|megabytes| *megabytes < 90), "{log}");
+    // An answer that never ends is one message, and what the sockets hold comes on top.
+    assert!(sent.len() == 2 && sent[0] < 90 && sent[1] < 50, "{log}");
 }
 
 /// E1: a server that wants a login says so where the user looks, and works after it. The token is private, renewed, and never shown.

@@ -6,8 +6,8 @@ use longhaul_protocol::{EventKind, Outcome, SessionRecord};
 use longhaul_testkit::{TestHome, collect_until};
 use serde_json::json;
 
-use crate::mcp::{call, config, keepers_of_servers, open, server, started};
-use crate::{eventually, heard, results, said, sound_records};
+use crate::mcp::{call, config, heard, keepers_of_servers, open, results, server, started};
+use crate::{eventually, said, sound_records};
 
 /// E1: an elicitation that names no call is declined while calls of two sessions are open, and neither user sees it.
 #[tokio::test(flavor = "multi_thread")]
@@ -134,4 +134,30 @@ async fn a_new_session_with_known_servers_begins_one_epoch_without_waiting() {
     runtime.shutdown().await.unwrap();
     let records = sound_records(&place, &session).await;
     assert_eq!(records.iter().filter(|record| record.kind == "epoch_started").count(), 1);
+}
+
+/// E1: what a server adds to the user's caches is there at its next start, for its folder alone, and never reaches the user.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_server_keeps_what_it_adds_to_a_cache_for_its_next_start_in_the_folder() {
+    let user = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
+    std::fs::create_dir(user.path().join(".npm")).unwrap();
+    let variables = [("HOME".to_owned(), user.path().to_str().unwrap().to_owned())].into();
+    let place = TestHome::new();
+    let settings = config(&place, &[("test", ServerSettings { variables, ..server(&[]) })]);
+    let other = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
+    longhaul_testkit::write_mcp_server(other.path());
+    let mut said = Vec::new();
+
+    for work_dir in [&place.work(), &place.work(), &other.path().to_owned()] {
+        let settings = settings.clone().with_work_dir(work_dir);
+        let (runtime, model) = open(settings, &json!([call("test__put", "into the cache"), "Done."])).await;
+        let key = format!("in {}", said.len());
+        runtime.session(&key).await.unwrap().send("go").await.unwrap();
+        said.push(heard(&model.requests()[1].items).pop().unwrap());
+        runtime.shutdown().await.unwrap();
+    }
+
+    let counts: Vec<&str> = said.iter().map(|said| said.split(' ').next().unwrap()).collect();
+    assert_eq!(counts, ["1", "2", "1"], "{said:?}");
+    assert!(!user.path().join(".npm/kept").exists());
 }

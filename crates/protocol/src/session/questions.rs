@@ -79,6 +79,16 @@ impl QuestionKind {
         matches!(self, Self::Ask | Self::Elicitation)
     }
 
+    /// The answer for a user who does not want to answer.
+    pub fn decline_answer(self) -> &'static str {
+        match self {
+            Self::Ask => "The user declined to answer.",
+            // The server is told that the user declined.
+            Self::Elicitation => "decline",
+            _ => Answer::No.word(),
+        }
+    }
+
     /// An answer that a person typed, as it is recorded: for a question that takes text the text itself, for all others the whole word
     /// that a letter stands for. The number of a choice, or the choice in other case, stands for the choice.
     pub fn read_answer<'a>(self, choices: &'a [String], typed: &'a str) -> &'a str {

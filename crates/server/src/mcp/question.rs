@@ -8,9 +8,6 @@ use crate::access::{Caller, Scope};
 use crate::api::orders::check_answer;
 use crate::problem::ApiResult;
 
-/// What a question that takes any text gets if the user of the client does not want to answer.
-const DECLINED: &str = "The user declined to answer.";
-
 /// Refuses another agent's yes to what only a person may allow (P8, B3): beside what no token below admin allows, passing a budget.
 pub(super) fn check_agent_answer(caller: &Caller, question: &Question, answer: &str) -> ApiResult<()> {
     let is_yes = matches!(Answer::parse(answer), Answer::Yes | Answer::Always | Answer::Project);
@@ -89,10 +86,7 @@ impl ElicitationResponse {
     pub(super) fn answer(&self, question: &Question) -> Option<&str> {
         match self.action {
             ElicitationAction::Accept => self.content.get("answer").and_then(Value::as_str),
-            ElicitationAction::Decline | ElicitationAction::Cancel if question.kind.takes_text() => {
-                Some(DECLINED)
-            }
-            ElicitationAction::Decline | ElicitationAction::Cancel => Some(Answer::No.word()),
+            ElicitationAction::Decline | ElicitationAction::Cancel => Some(question.kind.decline_answer()),
         }
     }
 }

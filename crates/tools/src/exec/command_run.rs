@@ -108,6 +108,7 @@ impl CommandRun {
 
     /// Finds a command that was started before a crash.
     pub(super) async fn resume(self, started: &ToolStarted) -> ResumedCall {
+        let running = |run| ResumedCall::Running { run, takes_up_to: None };
         let is_here = |tasks: &String| tasks == self.settings.tasks.identity();
         let was_kept_here = started.kept_in.as_ref().is_none_or(is_here);
         match self.find_state().await {
@@ -117,10 +118,10 @@ impl CommandRun {
             }
             Ok(CommandState::NotStarted) => ResumedCall::RunAgain,
             Ok(CommandState::Running(task)) => {
-                ResumedCall::Running(Box::new(move |stop| Box::pin(self.wait_for_end(task, stop))))
+                running(Box::new(move |stop| Box::pin(self.wait_for_end(task, stop))))
             }
             Ok(CommandState::Unclear(_)) => {
-                ResumedCall::Running(Box::new(move |stop| Box::pin(self.wait_for_end(None, stop))))
+                running(Box::new(move |stop| Box::pin(self.wait_for_end(None, stop))))
             }
             Ok(CommandState::Ended(CommandEnd::Unknown)) => ResumedCall::Unknown(result::UNKNOWN.to_owned()),
             Ok(CommandState::Ended(CommandEnd::Expired)) => ResumedCall::Unknown(result::EXPIRED.to_owned()),

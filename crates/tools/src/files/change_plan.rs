@@ -305,7 +305,9 @@ pub(super) fn resume(
         return ResumedCall::RunAgain;
     }
     match plan_rest(&rest) {
-        Ok(plan) if plan.records() == rest => ResumedCall::Running(plan.without_diff().into_run(scope)),
+        Ok(plan) if plan.records() == rest => {
+            ResumedCall::Running { run: plan.without_diff().into_run(scope), takes_up_to: None }
+        }
         Ok(_) => unknown(&lines),
         Err(problem) => unknown(&format!("{lines}; {}", problem.content)),
     }

@@ -134,7 +134,7 @@ impl Crash {
         match self.resume().await {
             ResumedCall::Finished(finished) => finished,
             ResumedCall::RunAgain => self.place.make(self.tool, &self.call).await,
-            ResumedCall::Running(go_on) => {
+            ResumedCall::Running { run: go_on, .. } => {
                 let (_stopper, stop) = StopSignal::pair();
                 go_on(stop).await
             }

@@ -285,7 +285,7 @@ pub(crate) fn text<'a>(fields: &'a Value, name: &str) -> &'a str {
 
 pub(crate) fn running(resumed: ResumedCall) -> RunCall {
     match resumed {
-        ResumedCall::Running(run) => run,
+        ResumedCall::Running { run, .. } => run,
         ResumedCall::Finished(finished) => panic!("it ended: {finished:?}"),
         ResumedCall::RunAgain => panic!("it was not started"),
         ResumedCall::Unknown(why) => panic!("{why}"),

@@ -63,6 +63,9 @@ pub(super) fn section(name: &str, settings: &ServerSettings) -> String {
             settings.headers.iter().map(|(name, value)| format!("{} = {}", text(name), text(value)));
         lines.push(format!("headers = {{ {} }}", headers.collect::<Vec<_>>().join(", ")));
     }
+    if !settings.enabled {
+        lines.push("enabled = false".to_owned());
+    }
     lines.join("\n") + "\n"
 }
 

@@ -4,7 +4,7 @@ use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use longhaul_agent::Config;
-use longhaul_agent::skills::find_skills;
+use longhaul_agent::skills::{find_skills, skill_request};
 
 use super::{CommandContext, SlashInput, parse_line};
 use crate::commands::skills::skill_lines;
@@ -71,12 +71,6 @@ impl SkillCommands {
             false => SlashInput::Mistake(mistake),
         }
     }
-}
-
-/// What the agent is told when the user starts a skill.
-fn skill_request(name: &str, arguments: &str) -> String {
-    let request = format!("Use the skill {name}: read it first (read_file with path \"skill:{name}\").");
-    if arguments.is_empty() { request } else { format!("{request}\n\n{arguments}") }
 }
 
 /// `/skills`: all skills of the session's work folder, and what the list for the model leaves out.
