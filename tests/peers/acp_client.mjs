@@ -5,21 +5,13 @@ import { existsSync, readFileSync, writeFileSync } from "node:fs";
 import { Readable, Writable } from "node:stream";
 import { join } from "node:path";
 import assert from "node:assert/strict";
+import { names } from "./acp_names.mjs";
 import { require, schemaJudge } from "./acp_schema.mjs";
 
 const acp = await import(require.resolve("@agentclientprotocol/sdk"));
 const [work, program, ...words] = process.argv.slice(2);
 
-const judge = schemaJudge("v1", {
-  results: {
-    initialize: "InitializeResponse", authenticate: "AuthenticateResponse", "session/new": "NewSessionResponse",
-    "session/load": "LoadSessionResponse", "session/resume": "ResumeSessionResponse", "session/list": "ListSessionsResponse",
-    "session/prompt": "PromptResponse", "session/set_mode": "SetSessionModeResponse", "session/close": "CloseSessionResponse",
-    "session/set_config_option": "SetSessionConfigOptionResponse",
-  },
-  requests: { "session/request_permission": "RequestPermissionRequest" },
-  notifications: { "session/update": "SessionNotification", "$/cancel_request": "CancelRequestNotification" },
-});
+const judge = schemaJudge("v1", names);
 
 /** An agent, and what the editor knows of it. */
 class Agent {
@@ -47,6 +39,7 @@ class Agent {
     const stream = acp.ndJsonStream(output.writable, Readable.toWeb(this.process.stdout).pipeThrough(input));
     const app = acp.client({ name: "test" });
     app.onRequest(acp.methods.client.session.requestPermission, ({ params }) => answer(params));
+    app.onRequest(acp.methods.client.elicitation.create, ({ params }) => form(params));
     app.onNotification(acp.methods.client.session.update, ({ params }) => { this.updates.push(params.update); });
     this.connection = app.connect(stream);
   }
@@ -56,6 +49,8 @@ class Agent {
   kill() { this.process.kill("SIGKILL"); return new Promise((done) => this.process.on("exit", done)); }
 }
 
+const forms = [];
+const form = (params) => { forms.push(params); return { action: "accept", content: { answer: "Ada" } }; };
 const yes = ({ options }) => ({ outcome: { outcome: "selected", optionId: options.find((option) => option.kind === "allow_once").optionId } });
 const { agent: methods } = acp.methods;
 const until = async (what, isSo) => {
@@ -68,11 +63,19 @@ const start = async (answer = yes) => {
   const agent = new Agent(answer);
   const initialized = await agent.request(methods.initialize, {
     protocolVersion: acp.PROTOCOL_VERSION,
-    clientCapabilities: { session: { notices: {}, compaction: {} } },
+    clientCapabilities: { session: { notices: {}, compaction: {} }, elicitation: { form: {} } },
   });
   assert.equal(initialized.protocolVersion, 1);
   return agent;
 };
+
+// An editor that is killed: it loads a session, sends a prompt and waits.
+if (process.env.DOOMED) {
+  const doomed = await start();
+  await doomed.request(methods.session.load, { sessionId: process.env.DOOMED, cwd: work, mcpServers: [] });
+  await doomed.request(methods.session.prompt, { sessionId: process.env.DOOMED, prompt: [{ type: "text", text: "outlive" }] });
+  process.exit(1);
+}
 
 // A prompt with a permission and a diff.
 const asked = [];
@@ -110,5 +113,30 @@ const cancelled = second.request(methods.session.prompt, prompt("slow"));
 await until("the slow answer comes", () => second.texts("agent_message_chunk").includes("Slowly"));
 await second.connection.agent.notify(methods.session.cancel, { sessionId });
 assert.deepEqual(await cancelled, { stopReason: "cancelled" });
+
+// A form, an image.
+const pixel = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR4nGP4z8DwHwAFAAH/iZk9HQAAAABJRU5ErkJggg==";
+const image = { type: "image", mimeType: "image/png", data: pixel };
+await second.request(methods.session.prompt, { sessionId, prompt: [...prompt("who is it?").prompt, image] });
+assert.equal(forms.length, 1);
+assert.ok(second.texts("agent_message_chunk").endsWith("Hello Ada."));
+
+// SIGKILL of the editor in the middle of a turn, which goes on; load shows its end.
 await second.kill();
+const editor = spawn(process.execPath, process.argv.slice(1), { env: { ...process.env, DOOMED: sessionId }, stdio: "ignore" });
+await until("the command of the doomed editor runs", () => existsSync(join(work, "outliving")));
+editor.kill("SIGKILL");
+await new Promise((done) => editor.on("exit", done));
+writeFileSync(join(work, "outlive"), "");
+const third = await start();
+const shown = () => third.texts("agent_message_chunk");
+await third.request(methods.session.load, { sessionId, cwd: work, mcpServers: [] });
+await until("the turn goes on without its editor", () => shown().endsWith("It outlived the editor."));
+const images = third.updates.filter((update) => update.sessionUpdate === "user_message_chunk" && update.content.type === "image");
+assert.deepEqual(images.map((update) => update.content.data), [pixel]);
+await third.request(methods.session.close, { sessionId });
+const before = third.updates.filter((update) => update.sessionUpdate === "user_message_chunk").length;
+await third.request(methods.session.resume, { sessionId, cwd: work, mcpServers: [] });
+assert.equal(third.updates.filter((update) => update.sessionUpdate === "user_message_chunk").length, before);
+await third.kill();
 console.log(`all of it works; ${judge.checked()} messages are valid`);

@@ -110,7 +110,7 @@ pub(crate) fn server_tools_note(worker: &Worker) -> Option<Note> {
         _ => None,
     });
     let lines = unannounced_changes(&notes.collect::<Vec<_>>(), &changes);
-    (!lines.is_empty()).then(|| Note::new(&lines.join("\n")))
+    (!lines.is_empty()).then(|| Note::new(lines.join("\n")))
 }
 
 /// The lines that the model has not been told, of what has changed at running servers. What counts is the last note about a server.

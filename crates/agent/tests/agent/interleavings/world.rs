@@ -1,5 +1,4 @@
-//! A session in memory, with its inbox, its keepers and its model, and the driver that carries out what `decide` says, one append
-//! at a time.
+//! A session in memory, with its inbox, keepers and model, and the driver that carries out what `decide` says, append by append.
 
 use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::sync::Arc;
@@ -22,7 +21,6 @@ use super::{Happens, ended, written};
 /// What system prompt and tools take.
 const FIXED: u64 = 40;
 
-/// What a world is like.
 #[derive(Debug, Clone)]
 pub(super) struct Nature {
     /// What the model answers: how many calls in each answer, over and over.
