@@ -274,7 +274,14 @@ async fn find_target(
 async fn deliver(stream: &mut ScheduleStream<'_>, entry: &CatalogEntry, slot: At, now: At) -> Result<()> {
     let Some(run) = stream.state.runs.iter().find(|run| run.slot == slot).cloned() else { return Ok(()) };
     let record = match put_input(stream, entry, &run).await {
-        Ok(fired) => ScheduleRecord::Fired(fired),
+        Ok(Some(fired)) => ScheduleRecord::Fired(fired),
+        Ok(None) => ScheduleRecord::Ended(SlotEnded {
+            slot,
+            at: now,
+            outcome: RunOutcome::Abandoned,
+            cost: None,
+            error: Some("an earlier run had this slot already".to_owned()),
+        }),
         Err(error) if is_passing(&error) => return Err(error),
         Err(error) => ScheduleRecord::Ended(SlotEnded {
             slot,
@@ -303,7 +310,12 @@ fn is_passing(error: &Error) -> bool {
     !of_run
 }
 
-async fn put_input(stream: &ScheduleStream<'_>, entry: &CatalogEntry, run: &OpenRun) -> Result<SlotFired> {
+/// `None` if the session has the input of another run with the same slot: the cursor was moved back, because the clock was set back.
+async fn put_input(
+    stream: &ScheduleStream<'_>,
+    entry: &CatalogEntry,
+    run: &OpenRun,
+) -> Result<Option<SlotFired>> {
     let desk = stream.desk;
     let session = open_session(desk, entry, run).await?;
     if let Some(folder) = &entry.spec.work_dir {
@@ -335,7 +347,8 @@ async fn put_input(stream: &ScheduleStream<'_>, entry: &CatalogEntry, run: &Open
     };
     let input = Input { sender, ..Input::new(run.input, entry.spec.prompt.clone(), mode) };
     let accepted = session.put(input, Some(&input_key(&entry.id, run.slot))).await?;
-    Ok(SlotFired { slot: run.slot, input_seq: accepted.seq, after: accepted.after })
+    let is_own = accepted.id == run.input;
+    Ok(is_own.then_some(SlotFired { slot: run.slot, input_seq: accepted.seq, after: accepted.after }))
 }
 
 /// The session that a run was decided for. A new one gets its key here.

@@ -8,7 +8,7 @@ use serde::Serialize;
 
 use super::catalog::{CatalogEntry, ScheduleSource};
 use super::state::ScheduleState;
-use super::work::has_begun;
+use super::work::{begins_at, has_begun};
 use crate::Result;
 
 /// A schedule, with what it is doing.
@@ -104,7 +104,7 @@ pub(super) async fn describe(
     let from = match &state.began {
         Some(began) if has_begun(&entry, state) => began.from,
         // No runtime has seen it as it is now.
-        _ => entry.since.unwrap_or(now),
+        _ => begins_at(&entry, state).unwrap_or(now),
     };
     let through = if has_begun(&entry, state) { state.through } else { from };
     let timing = Timing::parse(&entry.id, &entry.spec, from);

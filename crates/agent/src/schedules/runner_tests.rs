@@ -312,6 +312,63 @@ async fn a_schedule_of_the_config_with_other_times_begins_anew() {
     assert_eq!(kinds(&simulation.schedule("look").await), ["schedule_began", "schedule_began"]);
 }
 
+/// W1: times that change in the config count from then on, also if somebody resumed the schedule before: slots since then have fired.
+#[tokio::test]
+async fn other_times_in_the_config_do_not_repeat_the_slots_since_the_schedule_was_resumed() {
+    for session in [None, Some("work".to_owned())] {
+        let spec = |every: &str| ScheduleSpec {
+            every: Some(every.into()),
+            session: session.clone(),
+            ..hourly("look")
+        };
+        let mut simulation = Simulation::new(vec![spec("1h")], 4).await;
+        simulation.step_surely(At(START)).await;
+        simulation.registry().pause("look").await.unwrap();
+        simulation.registry().resume("look").await.unwrap();
+        let slot = simulation.step_surely(At(START)).await.unwrap();
+        run_slot(&mut simulation, slot, Outcome::Completed).await;
+        simulation.kill().await;
+        simulation.set_config(vec![spec("30m")]);
+
+        let changed = At(slot.0 + 20 * MINUTE);
+        let next = simulation.step_surely(changed).await;
+
+        let slots: Vec<At> =
+            fired(&simulation.schedule("look").await).iter().map(|decided| decided.slot).collect();
+        assert_eq!(slots, [slot]);
+        assert_eq!(next, Some(At(changed.0 + 30 * MINUTE)));
+    }
+}
+
+/// W1: where the clock was set back before the schedule was resumed, a slot can come twice. Its session has its input already, so the
+/// second run ends at once instead of waiting for another input.
+#[tokio::test]
+async fn a_slot_that_comes_again_in_the_same_session_is_no_second_run() {
+    let spec = ScheduleSpec {
+        cron: Some("0 7 1 * *".into()),
+        zone: Some("UTC".into()),
+        session: Some("work".into()),
+        ..ScheduleSpec::new("look", "What is new?")
+    };
+    let mut simulation = Simulation::new(vec![spec], 4).await;
+    let mut slots = Vec::new();
+    for _ in 0..2 {
+        simulation.step_surely(At(START)).await;
+        simulation.registry().pause("look").await.unwrap();
+        simulation.registry().resume("look").await.unwrap();
+        let slot = simulation.step_surely(At(START)).await.unwrap();
+        run_slot(&mut simulation, slot, Outcome::Completed).await;
+        slots.push(slot);
+    }
+
+    let report = simulation.registry().show("look").await.unwrap();
+
+    assert_eq!(slots[0], slots[1]);
+    assert_eq!(report.running, None);
+    assert_eq!(report.last.unwrap().outcome, RunOutcome::Abandoned);
+    assert_eq!(simulation.inputs(open_session(&simulation, "look").await).await.len(), 1);
+}
+
 /// A state is loaded from the newest decision that was made at rest, whatever lies before it.
 #[tokio::test]
 async fn a_schedule_is_loaded_from_its_last_rest() {
