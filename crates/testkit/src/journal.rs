@@ -1,5 +1,6 @@
 //! A real journal with a fault in front of it.
 
+use std::collections::HashMap;
 use std::path::Path;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -9,7 +10,7 @@ use longhaul_journal::{
     Append, Blob, Error, Head, Holder, Journal, Lease, Page, Result, SearchAnswer, SearchQuery, SessionEntry,
     StreamSize, Subscribers, Subscription, VerifyReport, WakeSignals,
 };
-use longhaul_protocol::{Hash, NewRecord, Record, Seq, SessionId, StreamName};
+use longhaul_protocol::{At, Hash, NewRecord, Record, Seq, SessionId, StreamName};
 use tokio::sync::watch;
 
 /// A moment at which the runtime ends as if by `kill -9`.
@@ -54,11 +55,15 @@ struct Inner {
     release_takes: Duration,
     release_refusal: Option<Error>,
     read_takes: Duration,
+    record_times: RecordTimes,
     records_read: usize,
     read_refusal: Option<Error>,
     listing_refusal: Option<Error>,
     adoption_crash: Option<CrashMoment>,
 }
+
+/// When records were appended in simulated time.
+pub type RecordTimes = Arc<Mutex<HashMap<(StreamName, Seq), At>>>;
 
 impl FaultyJournal {
     /// A journal with this fault.
@@ -150,6 +155,11 @@ impl FaultyJournal {
     /// Reading records takes so long from now on.
     pub fn read_slowly(&self, time: Duration) {
         self.inner.lock().unwrap().read_takes = time;
+    }
+
+    /// Readers see these times in place of those at which the records were appended.
+    pub fn set_record_times(&self, times: RecordTimes) {
+        self.inner.lock().unwrap().record_times = times;
     }
 
     /// The records that were read so far, in all streams.
@@ -303,7 +313,12 @@ impl Journal for FaultyJournal {
         if let Some(error) = refusal {
             return Err(error);
         }
-        let records = self.journal.read(stream, from, page).await?;
+        let mut records = self.journal.read(stream, from, page).await?;
+        let times = self.inner.lock().unwrap().record_times.clone();
+        for record in &mut records {
+            let time = times.lock().unwrap().get(&(stream.clone(), record.seq)).copied();
+            record.at = time.unwrap_or(record.at);
+        }
         self.inner.lock().unwrap().records_read += records.len();
         Ok(records)
     }

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use longhaul_journal::{Error as JournalError, Journal, put_with_blobs, records};
 use longhaul_protocol::{
-    Event, EventKind, InboxRecord, InputId, JoinMode, Order, OrderId, OrderKind, Record, Seq, SessionId,
+    At, Event, EventKind, InboxRecord, InputId, JoinMode, Order, OrderId, OrderKind, Record, Seq, SessionId,
     SessionRecord, StreamName, TurnEnded,
 };
 use tokio::time::{Instant, MissedTickBehavior};
@@ -248,8 +248,9 @@ impl RequestProgress {
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) enum InputOutcome {
     /// It was taken back before a turn took it.
-    Withdrawn,
+    Withdrawn { at: At },
     Ended {
+        at: At,
         ended: TurnEnded,
         /// US dollars that the turn cost; `None` if a price is unknown.
         cost: Option<f64>,
@@ -275,8 +276,10 @@ pub(crate) async fn input_outcome(
             cost = cost.zip(usage.cost).map(|(sum, cost)| sum + cost);
         }
         match progress.apply(key, &record)? {
-            Some(RequestOutcome::Ended(ended)) => return Ok(Some(InputOutcome::Ended { ended, cost })),
-            Some(_) => return Ok(Some(InputOutcome::Withdrawn)),
+            Some(RequestOutcome::Ended(ended)) => {
+                return Ok(Some(InputOutcome::Ended { at: record.at, ended, cost }));
+            }
+            Some(_) => return Ok(Some(InputOutcome::Withdrawn { at: record.at })),
             None => {}
         }
         let open_turn = progress.state.turn.as_ref().map(|turn| turn.number);

@@ -428,22 +428,26 @@ async fn check_runs(stream: &mut ScheduleStream<'_>, now: At) -> Result<()> {
     if ended.is_empty() { Ok(()) } else { stream.append(ended).await }
 }
 
-/// How a run ended, if it has.
+/// How a run ended, if it has, and when. After an outage that is long before it is noticed, and what comes next must not count as on
+/// time because of that.
 async fn find_end(journal: &dyn Journal, run: &OpenRun, now: At) -> Result<Option<SlotEnded>> {
-    let end = |outcome, cost, error| Some(SlotEnded { slot: run.slot, at: now, outcome, cost, error });
+    // A clock that was set back must not put the end into the future.
+    let end = |at: At, outcome, cost, error| {
+        Some(SlotEnded { slot: run.slot, at: at.min(now), outcome, cost, error })
+    };
     let Some(fired) = &run.fired else { return Ok(None) };
     let Some(session) = usable_session(journal, run.session).await? else {
-        return Ok(end(RunOutcome::Abandoned, None, Some("its session was deleted".to_owned())));
+        return Ok(end(now, RunOutcome::Abandoned, None, Some("its session was deleted".to_owned())));
     };
     Ok(match input_outcome(journal, &session.key, session.id, run.input, fired.after).await? {
-        Some(InputOutcome::Ended { ended, cost }) => {
+        Some(InputOutcome::Ended { at, ended, cost }) => {
             let error = ended
                 .error
                 .or_else(|| ended.limit.map(|limit| format!("limit reached: {limit:?}").to_lowercase()));
-            end(ended.outcome.into(), cost, error)
+            end(at, ended.outcome.into(), cost, error)
         }
-        Some(InputOutcome::Withdrawn) => {
-            end(RunOutcome::Abandoned, None, Some("its input was taken back".to_owned()))
+        Some(InputOutcome::Withdrawn { at }) => {
+            end(at, RunOutcome::Abandoned, None, Some("its input was taken back".to_owned()))
         }
         None => None,
     })

@@ -128,6 +128,33 @@ async fn run_slot(simulation: &mut Simulation, slot: At, outcome: Outcome) -> Ve
     simulation.warnings()
 }
 
+/// W2: a run that ended before an outage does not make the slots in the outage count as on time, although its end is noticed only
+/// afterwards.
+#[tokio::test]
+async fn a_run_that_ended_before_an_outage_excuses_no_late_slot() {
+    let spec = ScheduleSpec { missed: MissedPolicy::None, ..hourly("look") };
+    let mut simulation = Simulation::new(vec![spec], 4).await;
+    simulation.step_surely(At(START)).await;
+    simulation.step_surely(At(START + HOUR)).await;
+    let session = open_session(&simulation, "look").await;
+    simulation.play_turn_until(session, Outcome::Completed, At(START + HOUR + MINUTE)).await;
+    simulation.kill().await;
+
+    simulation.step_surely(At(START + 2 * HOUR + 40 * MINUTE)).await;
+
+    let records = simulation.schedule("look").await;
+    let last = decisions(&records).pop().unwrap();
+    assert_eq!((last.slot, last.action), (At(START + 2 * HOUR), SlotAction::Missed));
+    let ends: Vec<At> = records
+        .iter()
+        .filter_map(|record| match record {
+            ScheduleRecord::Ended(ended) => Some(ended.at),
+            _ => None,
+        })
+        .collect();
+    assert_eq!(ends, [At(START + HOUR + MINUTE)]);
+}
+
 /// W2: after an outage, so many late runs go on at once, and the others follow as these end.
 #[tokio::test]
 async fn after_an_outage_schedules_start_a_few_at_a_time() {
@@ -466,9 +493,9 @@ async fn a_year_of_kills_outages_and_clock_jumps_leaves_each_slot_decided_once()
             let when = if random.below(2) == 0 { CrashMoment::Before } else { CrashMoment::After };
             simulation.start(Some(Crash { append, when }));
         }
-        for session in ends.extract_if(.., |_, end| *end <= clock).map(|(session, _)| session) {
+        for (session, end) in ends.extract_if(.., |_, end| *end <= clock) {
             let outcome = if random.below(3) == 0 { Outcome::Failed } else { Outcome::Completed };
-            simulation.play_turn(session, outcome).await;
+            simulation.play_turn_until(session, outcome, At(end)).await;
         }
         let demands = demanded_fires(&simulation, &specs, At(clock)).await;
         while simulation.step(At(clock)).await.is_err() {

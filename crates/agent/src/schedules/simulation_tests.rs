@@ -10,7 +10,7 @@ use longhaul_protocol::{
     SessionRecord, StepStarted, StreamName, TurnEnded, TurnStarted,
 };
 use longhaul_redact::Redactor;
-use longhaul_testkit::{Crash, FaultyJournal, TestHome};
+use longhaul_testkit::{Crash, FaultyJournal, RecordTimes, TestHome};
 
 use super::Schedules;
 use super::action::Desk;
@@ -21,6 +21,8 @@ pub(super) struct Simulation {
     config: Vec<ScheduleSpec>,
     process: Option<(Arc<FaultyJournal>, ScheduleRunner)>,
     at_once: u64,
+    /// When the turns ended, by the simulated clock.
+    turn_ends: RecordTimes,
     home: Arc<TestHome>,
 }
 
@@ -28,13 +30,14 @@ impl Simulation {
     pub(super) async fn new(config: Vec<ScheduleSpec>, at_once: u64) -> Self {
         let home = Arc::new(TestHome::in_memory());
         let journal: Arc<dyn Journal> = home.journal().await;
-        Self { journal, config, process: None, at_once, home }
+        Self { journal, config, process: None, at_once, turn_ends: RecordTimes::default(), home }
     }
 
     /// Another process on the same home.
     pub(super) fn beside(&self) -> Self {
         let (journal, config, home) = (self.journal.clone(), self.config.clone(), self.home.clone());
-        Self { journal, config, process: None, at_once: self.at_once, home }
+        let turn_ends = self.turn_ends.clone();
+        Self { journal, config, process: None, at_once: self.at_once, turn_ends, home }
     }
 
     /// The config of the processes that start from now on.
@@ -51,6 +54,7 @@ impl Simulation {
     /// Starts a process that will die at this append.
     pub(super) fn start(&mut self, crash: Option<Crash>) {
         let journal = FaultyJournal::of_schedules(self.journal.clone(), crash);
+        journal.set_record_times(self.turn_ends.clone());
         let redactor = Arc::new(Redactor::new(&[], &[]).unwrap());
         let desk = Desk { journal: journal.clone(), redactor };
         self.process = Some((journal, ScheduleRunner::new(desk, self.config.clone(), self.at_once)));
@@ -92,8 +96,14 @@ impl Simulation {
         }
     }
 
-    /// Takes everything in the session's inbox, and ends the turn that it begins. `false` if there is nothing.
+    /// Takes everything in the session's inbox, and ends the turn that it begins, at the moment when that is noticed. `false` if there is
+    /// nothing.
     pub(super) async fn play_turn(&self, session: SessionId, outcome: Outcome) -> bool {
+        self.play_turn_until(session, outcome, At(i64::MAX)).await
+    }
+
+    /// The same for a turn that ends at this moment.
+    pub(super) async fn play_turn_until(&self, session: SessionId, outcome: Outcome, end: At) -> bool {
         let stream = StreamName::session(session);
         let past = self.session_records(session).await;
         let turn =
@@ -138,7 +148,9 @@ impl Simulation {
             .record(started.encode())
             .record(step.encode())
             .record(SessionRecord::TurnEnded(ended).encode());
-        self.journal.append(append).await.unwrap();
+        let appended = self.journal.append(append).await.unwrap();
+        let ended = appended.last().unwrap();
+        self.turn_ends.lock().unwrap().insert((ended.stream.clone(), ended.seq), end);
         true
     }
 
