@@ -15,6 +15,7 @@ use crate::compaction::plan::Compaction;
 use crate::session::apply::apply;
 use crate::session::repeats::RepeatDetector;
 use crate::session::tasks::SessionTasks;
+use crate::spend::ScopedTurn;
 
 /// The state of a session after its last record.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -412,6 +413,13 @@ impl State {
     /// Whether inputs join the open turn at its next step.
     pub(crate) fn has_joining_inputs(&self) -> bool {
         self.pending_inputs.iter().any(|input| input.mode == JoinMode::Join)
+    }
+}
+
+impl Turn {
+    /// The turn as what its calls count against.
+    pub(crate) fn scoped(&self) -> ScopedTurn {
+        ScopedTurn { number: self.number, max_cost_nano: self.max_cost_nano }
     }
 }
 

@@ -227,6 +227,25 @@ async fn child_end(journal: &dyn Journal, id: SessionId, record: &Record) -> Res
     Ok(Some(ChildEnd { ended, duration_ms, was_stopped }))
 }
 
+/// What subagents cost so far, with those that they started, in US dollars. `None` if a price is unknown.
+pub(crate) async fn cost_of_subagents(journal: &dyn Journal, mut ids: Vec<SessionId>) -> Result<Option<f64>> {
+    let mut cost = Some(0.0);
+    while let Some(id) = ids.pop() {
+        let stream = StreamName::session(id);
+        for record in journal.records_of_kind(&stream, "usage").await? {
+            if let Ok(SessionRecord::Usage(usage)) = SessionRecord::decode(&record) {
+                cost = cost.zip(usage.cost).map(|(sum, cost)| sum + cost);
+            }
+        }
+        for record in journal.records_of_kind(&stream, "task_started").await? {
+            if let Ok(SessionRecord::TaskStarted(task)) = SessionRecord::decode(&record) {
+                ids.extend(task.session);
+            }
+        }
+    }
+    Ok(cost)
+}
+
 /// Whether a session without a name had one.
 async fn is_deleted(journal: &dyn Journal, id: SessionId) -> Result<bool> {
     let deleted = journal.records_of_kind(&StreamName::names(), "session_deleted").await?;

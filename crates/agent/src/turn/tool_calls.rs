@@ -407,6 +407,7 @@ fn calling_turn(worker: &Worker, call: &CallState) -> CallingTurn {
     let is_own = worker.runtime().model_chain().primary().name() != model;
     CallingTurn {
         number: state.turn.as_ref().map_or(0, |turn| turn.number),
+        max_cost_nano: state.turn.as_ref().and_then(|turn| turn.max_cost_nano),
         mode: worker.permission_mode(),
         model: is_own.then_some(model),
         parent: state.parent().cloned(),

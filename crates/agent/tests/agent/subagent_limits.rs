@@ -5,7 +5,7 @@ use std::sync::Arc;
 use longhaul_agent::config::{Approval, ApprovalRule};
 use longhaul_agent::{Config, Runtime, Session, StatementBy, StatementQuery, statement};
 use longhaul_journal::Journal;
-use longhaul_protocol::{Outcome, PermissionMode, SessionRecord};
+use longhaul_protocol::{Outcome, PermissionMode, ScheduleSpec, SessionRecord};
 use longhaul_testkit::{RecordingModel, RoutedModel, TestHome};
 use serde_json::{Value, json};
 
@@ -89,6 +89,45 @@ async fn a_subagent_stops_at_its_own_budget() {
     let records = sound_records(&place, &session).await;
     let said = &results(&records)[0].2;
     assert!(said.starts_with("status: failed\n") && said.contains("the budget of the subagent"), "{said}");
+}
+
+/// A2, W3: what a schedule allows a run to cost holds for its subagents, too, and the run's cost has theirs.
+#[tokio::test(flavor = "multi_thread")]
+async fn subagents_of_a_scheduled_run_stop_at_its_cost_together() {
+    let most = 0.05;
+    let place = TestHome::new();
+    let schedule = ScheduleSpec {
+        every: Some("1h".to_owned()),
+        session: Some("work".to_owned()),
+        cost_per_run: most,
+        ..ScheduleSpec::new("look", "go")
+    };
+    let mut config = place.config();
+    config.settings.schedule = vec![schedule];
+    let routes =
+        [("Spend", priced(&spender())), ("go", priced(&spending_parent(&json!({"prompt": "Spend."}))))];
+    let runtime = Runtime::with_model(config, Arc::new(RoutedModel::new(routes))).await.unwrap();
+    let schedules = runtime.schedules();
+    runtime.start().await.unwrap();
+
+    schedules.run("look").await.unwrap();
+
+    eventually("the end of the run", || async { schedules.show("look").await.unwrap().last.is_some() }).await;
+    let last = schedules.show("look").await.unwrap().last.unwrap();
+    let session = runtime.session("work").await.unwrap();
+    runtime.shutdown().await.unwrap();
+    let spent = last.cost.unwrap();
+    assert!(spent <= most && spent > most / 2.0, "{spent}");
+    let records = sound_records(&place, &session).await;
+    let journal = place.journal().await;
+    let children = children(&records);
+    assert_eq!(children.len(), CHILDREN);
+    for child in children {
+        let ends = turn_ends(&child_records(&journal, child).await);
+        assert_eq!(ends.iter().map(|end| end.outcome).collect::<Vec<_>>(), [Outcome::Limit]);
+        assert!(ends[0].error.as_ref().unwrap().contains("cost_per_run"), "{:?}", ends[0].error);
+    }
+    journal.close().await;
 }
 
 /// A2: over `at_once` a call waits, over `per_tree` and `depth` it is an error.
