@@ -29,6 +29,8 @@ pub enum Cause {
     Task,
     /// A turn of a subagent.
     Subagent,
+    /// A turn that the message of another agent began.
+    Message,
     /// The summary of a compaction.
     Compaction,
     /// Extraction or consolidation.
@@ -45,6 +47,7 @@ impl Cause {
             Self::Schedule => "schedule",
             Self::Task => "task",
             Self::Subagent => "subagent",
+            Self::Message => "message",
             Self::Compaction => "compaction",
             Self::Memory => "memory",
             Self::Title => "title",

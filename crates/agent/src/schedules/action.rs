@@ -409,9 +409,8 @@ async fn cancel_run(desk: &Desk, entry: &CatalogEntry, run: &OpenRun, by: At) ->
     let session =
         Client::with_shared(desk.journal.clone(), desk.redactor.clone()).session(&known.key).await?;
     let state = load(&*desk.journal, &known.key, run.session).await?;
-    let is_persons = |sender: &Sender| sender.cause() == Cause::Turn;
     if state.turn.is_some_and(|turn| turn.cause == Cause::Turn)
-        || state.pending_inputs.iter().any(|pending| is_persons(&pending.sender))
+        || state.pending_inputs.iter().any(|pending| pending.sender.is_person())
     {
         return Ok(());
     }

@@ -296,15 +296,17 @@ impl State {
         matches!(self.last_outcome, Some(Outcome::Failed | Outcome::Limit))
     }
 
-    /// Why the next turn calls models: for a person if one has asked for anything in it, else for the first that sent an input. If
-    /// nobody did, the end of a task begins it.
+    /// Why the next turn calls models: for a person who has asked for anything in it, else for a schedule, else for the first that sent
+    /// an input. Without an input, the end of a task begins it.
     pub fn next_turn_cause(&self) -> Cause {
         if self.turn_request.is_some() {
             return Cause::Turn;
         }
-        let mut causes = self.pending_inputs.iter().map(|input| input.sender.cause());
-        let first = causes.next().unwrap_or(Cause::Task);
-        if causes.any(|cause| cause == Cause::Turn) { Cause::Turn } else { first }
+        let causes = || self.pending_inputs.iter().map(|input| input.sender.cause());
+        let of_person_or_schedule = [Cause::Turn, Cause::Schedule].into_iter();
+        let first =
+            of_person_or_schedule.chain(causes().next()).find(|cause| causes().any(|other| other == *cause));
+        first.unwrap_or(Cause::Task)
     }
 
     /// The most that the next turn may cost: what its schedule allows, if a schedule begins it.

@@ -371,7 +371,7 @@ fn fold_step(state: &mut State, started: &StepStarted) {
     }
     // A person who joins a run makes it theirs.
     if let Some(turn) = state.turn.as_mut().filter(|turn| turn.cause == Cause::Schedule)
-        && seen.iter().any(|input| input.sender.cause() == Cause::Turn)
+        && seen.iter().any(|input| input.sender.is_person())
     {
         turn.cause = Cause::Turn;
     }
