@@ -39,10 +39,9 @@ fn what_is_said_can_be_found_and_what_only_keeps_the_books_can_not() {
     };
 
     let said = SearchableText::from_record(&record(SessionRecord::Note(Note::new("remember the milk"))));
-    let book_keeping =
-        SearchableText::from_record(&record(SessionRecord::TurnStarted(longhaul_protocol::TurnStarted {
-            turn: 1,
-        })));
+    let book_keeping = SearchableText::from_record(&record(SessionRecord::TurnStarted(
+        longhaul_protocol::TurnStarted::new(1),
+    )));
 
     assert_eq!(said.unwrap().text, "remember the milk");
     assert!(book_keeping.is_none());

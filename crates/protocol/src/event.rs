@@ -45,7 +45,10 @@ pub enum EventKind {
     InputWithdrawn {
         id: InputId,
     },
-    TurnStarted,
+    TurnStarted {
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        cause: Option<Cause>,
+    },
     StepStarted,
     TextDelta {
         text: String,
@@ -235,7 +238,7 @@ impl EventKind {
     pub fn of_record(record: SessionRecord) -> Option<Self> {
         Some(match record {
             SessionRecord::InputTaken(input) => Self::InputTaken { id: input.id },
-            SessionRecord::TurnStarted(_) => Self::TurnStarted,
+            SessionRecord::TurnStarted(started) => Self::TurnStarted { cause: started.cause },
             SessionRecord::StepStarted(_) => Self::StepStarted,
             SessionRecord::Usage(usage) => Self::Usage {
                 input: usage.input,

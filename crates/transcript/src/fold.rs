@@ -49,7 +49,7 @@ impl Transcript {
             self.end_if_open(|content| matches!(content, BlockContent::Retry(_)), BlockState::Finished, at);
         }
         match &event.kind {
-            EventKind::TurnStarted => self.turn_started_at = Some(at),
+            EventKind::TurnStarted { .. } => self.turn_started_at = Some(at),
             // A watcher that joins in the middle of a turn has not seen it start.
             EventKind::StepStarted
             | EventKind::TextDelta { .. }
@@ -372,7 +372,7 @@ fn is_compaction(content: &BlockContent) -> bool {
 /// The content of an event that is a block of its own, if it is one.
 fn instant_content(kind: &EventKind) -> Option<BlockContent> {
     Some(match kind {
-        EventKind::TurnStarted => BlockContent::TurnStart,
+        EventKind::TurnStarted { .. } => BlockContent::TurnStart,
         EventKind::InputWithdrawn { .. } => BlockContent::WithdrawnInput,
         EventKind::ModeChanged { from, to } => BlockContent::ModeChange { from: *from, to: *to },
         EventKind::ModelChanged { from, to, reason } => {

@@ -106,7 +106,8 @@ fn reasoning_ends_where_the_answer_begins_and_has_its_time() {
     let mut transcript = Transcript::new();
     let think = |text: &str| EventKind::ReasoningDelta { text: text.to_owned() };
 
-    let updates = apply(&mut transcript, [EventKind::TurnStarted, think("a"), think("b"), delta("c")]);
+    let updates =
+        apply(&mut transcript, [EventKind::TurnStarted { cause: None }, think("a"), think("b"), delta("c")]);
 
     let reasoning = ended(&updates)[1];
     assert_eq!(reasoning.content, BlockContent::Reasoning { text: "ab".to_owned() });
@@ -146,7 +147,10 @@ fn the_end_of_a_turn_interrupts_what_is_open_and_tasks_go_on() {
         call_id: None,
         diff: None,
     };
-    apply(&mut transcript, [EventKind::TurnStarted, call_started(1), task, question, delta("half")]);
+    apply(
+        &mut transcript,
+        [EventKind::TurnStarted { cause: None }, call_started(1), task, question, delta("half")],
+    );
 
     let updates = transcript.apply(&event(5_000, turn_ended(Outcome::Cancelled)));
 
@@ -194,7 +198,7 @@ fn a_wait_ends_with_the_next_event_and_a_compaction_with_its_outcome() {
 #[test]
 fn a_turn_that_is_abandoned_hands_over_its_text_alone() {
     let mut transcript = Transcript::new();
-    apply(&mut transcript, [EventKind::TurnStarted, call_started(1), delta("half")]);
+    apply(&mut transcript, [EventKind::TurnStarted { cause: None }, call_started(1), delta("half")]);
 
     let updates = transcript.abandon_turn(At(9));
 
@@ -212,7 +216,7 @@ fn any_kind() -> impl Strategy<Value = EventKind> {
         (0u32..2).prop_map(discarded),
         (0u128..3).prop_map(call_started),
         ((0u128..3), any::<bool>()).prop_map(|(id, is_error)| call_finished(id, is_error)),
-        Just(EventKind::TurnStarted),
+        Just(EventKind::TurnStarted { cause: None }),
         Just(turn_ended(Outcome::Completed)),
         Just(EventKind::CompactStart { reason: "asked".to_owned() }),
         Just(EventKind::CompactFailed { reason: "no".to_owned() }),

@@ -61,7 +61,7 @@ impl Desk {
         let (id, mode) = (InputId::generate(), JoinMode::Join);
         let input = InputTaken::of(Input::new(id, text, mode), 1);
         let seq = self.append(session, SessionRecord::InputTaken(input)).await;
-        self.append(session, SessionRecord::TurnStarted(TurnStarted { turn: 1 })).await;
+        self.append(session, SessionRecord::TurnStarted(TurnStarted::new(1))).await;
         seq
     }
 

@@ -272,7 +272,7 @@ async fn an_interrupting_schedule_waits_for_a_persons_turn() {
         let taken = if is_persons { InputTaken::of(person, 0) } else { InputTaken::of(input, seq) };
         let open = [
             SessionRecord::InputTaken(taken),
-            SessionRecord::TurnStarted(TurnStarted { turn: 1 }),
+            SessionRecord::TurnStarted(TurnStarted::new(1)),
             SessionRecord::StepStarted(StepStarted { step: 1, later: vec![] }),
         ];
         let stream = StreamName::session(session);

@@ -133,7 +133,7 @@ impl Simulation {
         for (seq, input) in inputs {
             append = append.record(SessionRecord::InputTaken(InputTaken::of(input, seq)).encode());
         }
-        let started = SessionRecord::TurnStarted(TurnStarted { turn });
+        let started = SessionRecord::TurnStarted(TurnStarted::new(turn));
         let step = SessionRecord::StepStarted(StepStarted { step: 1, later: vec![] });
         let ended = TurnEnded {
             turn,

@@ -149,7 +149,7 @@ impl Scribe {
             Some(turn) if turn.cancelled => return None,
             None if state.pending_inputs.is_empty() && state.turn_request.is_none() => return None,
             Some(_) => {}
-            None => self.write(&SessionRecord::TurnStarted(TurnStarted { turn: self.state.turn_count + 1 })),
+            None => self.write(&SessionRecord::TurnStarted(TurnStarted::new(self.state.turn_count + 1))),
         }
         let turn = self.state.turn.clone().unwrap();
         if turn.cancelled {

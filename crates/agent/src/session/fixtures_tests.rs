@@ -72,7 +72,7 @@ pub(crate) fn cancel() -> SessionRecord {
 }
 
 pub(crate) fn turn() -> SessionRecord {
-    SessionRecord::TurnStarted(TurnStarted { turn: 1 })
+    SessionRecord::TurnStarted(TurnStarted::new(1))
 }
 
 pub(crate) fn step(step: u64) -> SessionRecord {

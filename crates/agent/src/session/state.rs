@@ -306,7 +306,7 @@ impl State {
         let of_person_or_schedule = [Cause::Turn, Cause::Schedule].into_iter();
         let first =
             of_person_or_schedule.chain(causes().next()).find(|cause| causes().any(|other| other == *cause));
-        first.unwrap_or(Cause::Task)
+        first.unwrap_or_else(|| self.tasks.wake_cause())
     }
 
     /// The most that the next turn may cost: what its schedule allows, if a schedule begins it.

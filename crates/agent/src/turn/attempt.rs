@@ -171,7 +171,7 @@ async fn opening_records(
     let mut records = Vec::new();
     if let Some(turn) = turn {
         records.extend(plan_questions(state).map(|question| withdraw_question(question.id, NEXT_TURN)));
-        records.push(SessionRecord::TurnStarted(TurnStarted { turn }));
+        records.push(SessionRecord::TurnStarted(TurnStarted { turn, cause: Some(state.next_turn_cause()) }));
         let warnings = worker.toolset().warnings().iter();
         let new = warnings.filter(|warning| !state.given_warnings.contains(&warning.code));
         records.extend(new.cloned().map(SessionRecord::Warning));

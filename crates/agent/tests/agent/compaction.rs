@@ -148,7 +148,8 @@ async fn a_turn_that_grows_too_large_is_made_smaller_in_its_middle_and_goes_on()
     assert_eq!(requests.len(), 5, "four steps and a summary");
     let last = texts(requests.last().unwrap());
     assert!(last.contains(&"read the three files, please".to_owned()), "{last:?}");
-    let turns = of_record(&events).iter().filter(|kind| matches!(kind, EventKind::TurnStarted)).count();
+    let turns =
+        of_record(&events).iter().filter(|kind| matches!(kind, EventKind::TurnStarted { .. })).count();
     assert_eq!(turns, 1);
     let state = session.state().await.unwrap();
     assert_eq!(state.turn_count, 1);

@@ -151,7 +151,7 @@ impl<'a> EventLoop<'a> {
         match &event.kind {
             EventKind::InputAccepted { .. } | EventKind::InputTaken { .. } => view.is_accepted = true,
             _ if view.leaves_turns_alone => {}
-            EventKind::TurnStarted => view.turn_is_open = true,
+            EventKind::TurnStarted { .. } => view.turn_is_open = true,
             EventKind::TurnEnded { outcome, error, code, .. } if view.only_settles => {
                 view.turn_is_open = false;
                 self.ended.push((*outcome, code.clone(), error.clone()));

@@ -55,7 +55,7 @@ impl Notifier {
     /// The bytes that tell the user of an event, if it should be told.
     pub(super) fn signal_for(&mut self, kind: &EventKind, now: Instant) -> Option<&'static str> {
         let osc9 = match kind {
-            EventKind::TurnStarted => {
+            EventKind::TurnStarted { .. } => {
                 self.turn_began = Some(now);
                 return None;
             }

@@ -41,9 +41,9 @@ fn without_reports_of_the_focus_only_long_turns_are_told() {
     let now = Instant::now();
     let mut notifier = Notifier::in_terminal(Notify::Bell, "");
 
-    notifier.signal_for(&EventKind::TurnStarted, now);
+    notifier.signal_for(&EventKind::TurnStarted { cause: None }, now);
     assert_eq!(notifier.signal_for(&ended(), now + LONG_TURN), None);
-    notifier.signal_for(&EventKind::TurnStarted, now);
+    notifier.signal_for(&EventKind::TurnStarted { cause: None }, now);
     assert_eq!(notifier.signal_for(&question(), now + 2 * LONG_TURN), Some(BELL));
     assert_eq!(notifier.signal_for(&ended(), now + 2 * LONG_TURN), Some(BELL));
     assert_eq!(notifier.signal_for(&ended(), now + 3 * LONG_TURN), None, "that turn has not begun here");

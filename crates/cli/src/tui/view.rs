@@ -181,7 +181,7 @@ impl View {
                 self.questions.extend(OpenQuestion::of_event(kind));
             }
             EventKind::Answered { id, .. } => self.questions.retain(|open| open.id != *id),
-            EventKind::TurnStarted | EventKind::StepStarted => {
+            EventKind::TurnStarted { .. } | EventKind::StepStarted => {
                 for queued in self.queued.extract_if(.., |queued| queued.is_taken) {
                     self.transcript.renderer.push_input(&queued.text);
                 }

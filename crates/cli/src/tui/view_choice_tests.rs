@@ -108,7 +108,7 @@ fn the_calls_of_memory_are_in_the_last_row() {
 #[test]
 fn an_input_that_waits_returns_to_the_input_field() {
     let mut seen = Seen::new((70, 12));
-    seen.see(EventKind::TurnStarted);
+    seen.see(EventKind::TurnStarted { cause: None });
     seen.types("first\n");
     seen.types("second\n");
     let up = KeyEvent::new(KeyCode::Up, KeyModifiers::NONE);

@@ -21,7 +21,9 @@ fn a_running_command_shows_its_last_lines_and_keeps_a_few_when_it_has_ended() {
     let mut seen = Seen::new((60, 20));
     seen.types("test it\n");
     let id = CallId::generate();
-    seen.see(EventKind::TurnStarted).see(call(id, "exec", r#"{"command":"cargo test"}"#)).later(2);
+    seen.see(EventKind::TurnStarted { cause: None })
+        .see(call(id, "exec", r#"{"command":"cargo test"}"#))
+        .later(2);
 
     seen.update(tail(id, &["test one ... ok", "test two ... ok", "test three ...", "\tfour", "five"]));
     insta::assert_snapshot!("a_running_command", seen.screen());
@@ -34,7 +36,7 @@ fn a_running_command_shows_its_last_lines_and_keeps_a_few_when_it_has_ended() {
 fn lines_of_a_call_that_has_ended_are_not_shown_again() {
     let mut seen = Seen::new((60, 12));
     let id = CallId::generate();
-    seen.see(EventKind::TurnStarted).see(call(id, "exec", r#"{"command":"make"}"#));
+    seen.see(EventKind::TurnStarted { cause: None }).see(call(id, "exec", r#"{"command":"make"}"#));
     seen.see(ended(id, "exec", "status: completed\n\n"));
 
     seen.update(tail(id, &["too late"]));
@@ -45,7 +47,7 @@ fn lines_of_a_call_that_has_ended_are_not_shown_again() {
 #[test]
 fn several_running_commands_all_stay_in_sight() {
     let mut seen = Seen::new((60, 20));
-    seen.see(EventKind::TurnStarted);
+    seen.see(EventKind::TurnStarted { cause: None });
     for number in 0..4 {
         let id = CallId::generate();
         seen.see(call(id, "exec", &format!(r#"{{"command":"run {number}"}}"#)));
@@ -63,7 +65,7 @@ fn the_todo_list_is_shown_where_it_changes_and_above_the_input_while_a_turn_runs
     let mut seen = Seen::new((60, 30));
     seen.types("correct it\n");
     let id = CallId::generate();
-    seen.see(EventKind::TurnStarted).see(call(id, "todo", TODO)).see(ended(id, "todo", "ok"));
+    seen.see(EventKind::TurnStarted { cause: None }).see(call(id, "todo", TODO)).see(ended(id, "todo", "ok"));
 
     insta::assert_snapshot!("a_todo_list", seen.screen());
     seen.see(end(Outcome::Completed));
@@ -76,7 +78,11 @@ fn a_write_over_a_file_is_shown_with_the_numbers_of_its_lines() {
     let mut seen = Seen::new((60, 24));
     let id = CallId::generate();
     let diff = "--- a/src/parse.rs\n+++ b/src/parse.rs\n@@ -8,5 +8,6 @@\n \n fn parse(text: &str) -> u64 {\n-    text.parse().unwrap()\n+    let number = text.parse();\n+    number.unwrap_or(0)\n }\n \n@@ -40 +41 @@\n-end\n+the end\n";
-    seen.see(EventKind::TurnStarted).see(call(id, "write_file", r#"{"path":"src/parse.rs","content":"…"}"#));
+    seen.see(EventKind::TurnStarted { cause: None }).see(call(
+        id,
+        "write_file",
+        r#"{"path":"src/parse.rs","content":"…"}"#,
+    ));
     seen.see(EventKind::ToolFinished {
         call_id: id,
         name: "write_file".to_owned(),
@@ -93,7 +99,8 @@ fn a_write_over_a_file_is_shown_with_the_numbers_of_its_lines() {
 #[test]
 fn control_t_shows_and_folds_thoughts() {
     let mut seen = Seen::new((70, 20));
-    seen.see(EventKind::TurnStarted).see(EventKind::ReasoningDelta { text: "Hidden words.".to_owned() });
+    seen.see(EventKind::TurnStarted { cause: None })
+        .see(EventKind::ReasoningDelta { text: "Hidden words.".to_owned() });
     seen.see(message("One."));
     seen.control('t');
     seen.see(EventKind::ReasoningDelta { text: "Open words.".to_owned() }).see(message("Two."));
@@ -110,7 +117,7 @@ fn control_t_shows_and_folds_thoughts() {
 fn with_a_long_output(size: (u16, u16)) -> (Seen, CallId) {
     let mut seen = Seen::new(size);
     let id = CallId::generate();
-    seen.see(EventKind::TurnStarted).see(call(id, "exec", r#"{"command":"seq 100000"}"#));
+    seen.see(EventKind::TurnStarted { cause: None }).see(call(id, "exec", r#"{"command":"seq 100000"}"#));
     let content = "status: completed\nexit_code: 0\n\n1\n[… 99998 lines (588000 bytes) are missing here; it is long …]\n100000\n";
     seen.see(ended(id, "exec", content)).see(end(Outcome::Completed));
     (seen, id)
@@ -172,7 +179,9 @@ fn rows_of_work_fit_into_terminals_of_any_size() {
     for size in [(1, 1), (2, 3), (20, 1), (20, 5), (20, 24), (80, 2)] {
         let mut seen = Seen::new(size);
         let (todo, exec) = (CallId::generate(), CallId::generate());
-        seen.see(EventKind::TurnStarted).see(call(todo, "todo", TODO)).see(ended(todo, "todo", "ok"));
+        seen.see(EventKind::TurnStarted { cause: None })
+            .see(call(todo, "todo", TODO))
+            .see(ended(todo, "todo", "ok"));
         seen.see(call(exec, "exec", r#"{"command":"echo שלום 日本語"}"#));
         seen.update(tail(
             exec,
@@ -233,7 +242,8 @@ fn the_last_row_of_a_question_at_the_start_begins_with_its_keys() {
 #[test]
 fn a_thought_has_the_same_words_in_the_list_as_in_the_conversation() {
     let mut seen = Seen::new((80, 12));
-    seen.see(EventKind::TurnStarted).see(EventKind::ReasoningDelta { text: "one two three".to_owned() });
+    seen.see(EventKind::TurnStarted { cause: None })
+        .see(EventKind::ReasoningDelta { text: "one two three".to_owned() });
     seen.now += Duration::from_millis(500);
     seen.see(message("Well."));
 
@@ -249,7 +259,7 @@ fn a_thought_has_the_same_words_in_the_list_as_in_the_conversation() {
 #[test]
 fn a_slash_filters_the_list_of_calls_before_one_is_opened() {
     let mut seen = Seen::new((70, 12));
-    seen.see(EventKind::TurnStarted);
+    seen.see(EventKind::TurnStarted { cause: None });
     for path in ["src/calc.py", "README", "tests/Calc.py"] {
         seen.see(call(CallId::generate(), "read_file", &format!(r#"{{"path":"{path}"}}"#)));
     }

@@ -133,7 +133,7 @@ const ANSWER: &str = "The parser is in `src/parse.rs`. Two things are wrong:\n\n
 fn with_a_turn(size: (u16, u16)) -> Seen {
     let mut seen = Seen::new(size);
     seen.types("what is wrong with the parser?\n");
-    seen.see(EventKind::TurnStarted)
+    seen.see(EventKind::TurnStarted { cause: None })
         .see(EventKind::ReasoningDelta { text: "Let me look.".to_owned() })
         .later(4);
     let id = CallId::generate();
@@ -179,7 +179,7 @@ fn a_terminal_that_changes_its_size_keeps_one_prompt() {
 #[test]
 fn a_long_answer_on_its_way_leaves_the_prompt_in_sight() {
     let mut seen = Seen::new((60, 12));
-    seen.see(EventKind::TurnStarted);
+    seen.see(EventKind::TurnStarted { cause: None });
     let lines: String = (1..=40).map(|number| format!("- point {number} of many\n")).collect();
 
     seen.see(delta(&lines)).see(delta("and a last sentence that has no end yet")).later(2);
@@ -190,7 +190,7 @@ fn a_long_answer_on_its_way_leaves_the_prompt_in_sight() {
 #[test]
 fn a_wait_counts_down() {
     let mut seen = Seen::new((80, 12));
-    seen.see(EventKind::TurnStarted);
+    seen.see(EventKind::TurnStarted { cause: None });
     let (class, reason) = ("throttled".to_owned(), "too many requests".to_owned());
     seen.see(EventKind::RetryWait { class, attempt: 2, of: 4, delay_ms: 45_000, reason }).later(3);
 
@@ -202,7 +202,7 @@ fn a_wait_counts_down() {
 #[test]
 fn a_context_that_becomes_smaller_says_so() {
     let mut seen = Seen::new((80, 10));
-    seen.see(EventKind::TurnStarted)
+    seen.see(EventKind::TurnStarted { cause: None })
         .see(EventKind::CompactStart { reason: "within_turn".to_owned() })
         .later(2);
 
@@ -248,7 +248,7 @@ fn asked_id(question: &EventKind) -> QuestionId {
 #[test]
 fn a_letter_answers_only_while_nothing_is_typed() {
     let mut seen = Seen::new((70, 14));
-    seen.see(EventKind::TurnStarted);
+    seen.see(EventKind::TurnStarted { cause: None });
     seen.types("n");
     seen.see(question("May it?"));
 
@@ -273,7 +273,7 @@ fn shift_tab_changes_the_mode_and_the_status_line_shows_it() {
 #[test]
 fn a_question_is_seen_whole_and_answered_by_a_letter() {
     let mut seen = Seen::new((70, 14));
-    seen.see(EventKind::TurnStarted);
+    seen.see(EventKind::TurnStarted { cause: None });
     let text = "May exec run?\n  git push --force origin main".to_owned();
     let asked = question(&text);
     let id = asked_id(&asked);
@@ -293,7 +293,7 @@ fn a_question_is_seen_whole_and_answered_by_a_letter() {
 #[test]
 fn what_is_entered_while_a_turn_runs_waits_in_sight_until_it_is_taken() {
     let mut seen = Seen::new((70, 12));
-    seen.see(EventKind::TurnStarted);
+    seen.see(EventKind::TurnStarted { cause: None });
     seen.types("and the tests, too\n");
 
     let waiting = seen.screen();
@@ -312,7 +312,7 @@ fn what_is_entered_while_a_turn_runs_waits_in_sight_until_it_is_taken() {
 fn an_input_that_waits_is_marked_as_sent_where_the_history_shows_it() {
     let mut seen = Seen::new((70, 12));
     seen.types("an earlier one\n");
-    seen.see(EventKind::TurnStarted);
+    seen.see(EventKind::TurnStarted { cause: None });
     seen.types("and the tests, too\n");
     let up = KeyEvent::new(KeyCode::Up, KeyModifiers::NONE);
 
@@ -516,7 +516,8 @@ fn an_answer_to_a_question_of_before_joins_no_turn() {
 #[test]
 fn what_goes_on_in_a_session_that_was_left_does_not_move_any_more() {
     let mut seen = Seen::new((80, 10));
-    seen.see(EventKind::TurnStarted).see(EventKind::CompactStart { reason: "asked for".to_owned() });
+    seen.see(EventKind::TurnStarted { cause: None })
+        .see(EventKind::CompactStart { reason: "asked for".to_owned() });
 
     seen.update(ScreenUpdate::SessionChanged);
 
@@ -530,7 +531,7 @@ fn what_goes_on_in_a_session_that_was_left_does_not_move_any_more() {
 fn what_an_abandoned_attempt_had_said_is_marked_as_broken_off() {
     let mut seen = Seen::new((80, 20));
     let discarded = || EventKind::AttemptDiscarded { attempt: AttemptId::generate(), kept_blocks: 0 };
-    seen.see(EventKind::TurnStarted).see(delta("Once upon a time"));
+    seen.see(EventKind::TurnStarted { cause: None }).see(delta("Once upon a time"));
 
     let (code, text) = ("abandoned".to_owned(), "turn 1 is open".to_owned());
     seen.see(EventKind::Warning { code, text });
@@ -548,7 +549,7 @@ fn what_an_abandoned_attempt_had_said_is_marked_as_broken_off() {
 #[test]
 fn esc_ends_a_turn_also_with_something_typed() {
     let mut seen = Seen::new((80, 10));
-    seen.see(EventKind::TurnStarted);
+    seen.see(EventKind::TurnStarted { cause: None });
     seen.types("/sta");
 
     let pressed = seen.view.press(KeyEvent::new(KeyCode::Esc, KeyModifiers::NONE));
@@ -560,7 +561,7 @@ fn esc_ends_a_turn_also_with_something_typed() {
 #[test]
 fn what_is_said_or_told_in_the_middle_of_a_code_block_leaves_it_one() {
     let mut seen = Seen::new((60, 24));
-    seen.see(EventKind::TurnStarted).see(delta("Look:\n\n```python\n# one\nfirst = 1\n"));
+    seen.see(EventKind::TurnStarted { cause: None }).see(delta("Look:\n\n```python\n# one\nfirst = 1\n"));
     seen.types("and the tests\n");
     seen.see(EventKind::InputTaken { id: InputId::generate() });
     seen.update(ScreenUpdate::Note("something else happened".to_owned()));

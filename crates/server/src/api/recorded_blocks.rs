@@ -178,7 +178,7 @@ impl<'a> BlockReader<'a> {
     /// The turn that runs at this step, and what it has done before.
     async fn look_up_turn(&self, step: &Record) -> Result<Option<RunningTurn>, JournalError> {
         let Some(record) = self.last_of_kind("turn_started", step.seq).await? else { return Ok(None) };
-        let Ok(TurnStarted { turn: number }) = record.decode() else { return Ok(None) };
+        let Ok(TurnStarted { turn: number, .. }) = record.decode() else { return Ok(None) };
         let steps = step.decode().map_or(0, |step: StepStarted| step.step.saturating_sub(1));
         let mut spend = SessionCost::default();
         for usage in self.journal.records_of_kind(&self.stream, "usage").await? {

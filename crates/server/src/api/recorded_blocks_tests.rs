@@ -31,7 +31,7 @@ impl Recording {
     }
 
     fn turn(&mut self, turn: u64) {
-        self.0.push(SessionRecord::TurnStarted(TurnStarted { turn }));
+        self.0.push(SessionRecord::TurnStarted(TurnStarted::new(turn)));
     }
 
     fn end_turn(&mut self, turn: u64) {

@@ -12,7 +12,7 @@ struct RecordedTurn {
 
 impl RecordedTurn {
     fn at(at: i64) -> Self {
-        let started = record(1, at, &SessionRecord::TurnStarted(TurnStarted { turn: 3 }));
+        let started = record(1, at, &SessionRecord::TurnStarted(TurnStarted::new(3)));
         Self { timeline: TimelineFold::new(3, &started), seq: 1 }
     }
 

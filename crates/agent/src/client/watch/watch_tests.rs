@@ -3,7 +3,13 @@ use longhaul_protocol::{At, EventKind};
 use super::*;
 
 fn event(seq: Option<u64>) -> Event {
-    Event { seq, at: At(0), session: "a".to_owned(), turn: None, kind: EventKind::TurnStarted }
+    Event {
+        seq,
+        at: At(0),
+        session: "a".to_owned(),
+        turn: None,
+        kind: EventKind::TurnStarted { cause: None },
+    }
 }
 
 fn watch(hub: &Arc<EventHub>) -> Watcher {

@@ -307,6 +307,8 @@ fn the_cause_of_a_turn_is_its_sender() {
     assert_eq!(cause(&[agent(), nightly(), turn()]), Some(Cause::Schedule));
     assert_eq!(cause(&[nightly(), sent_by(Sender::Person), turn()]), Some(Cause::Turn));
     assert_eq!(cause(&[turn()]), Some(Cause::Task));
+    let recorded = TurnStarted { turn: 1, cause: Some(Cause::Child) };
+    assert_eq!(cause(&[sent_by(Sender::Person), SessionRecord::TurnStarted(recorded)]), Some(Cause::Child));
 }
 
 /// W3, P8: what a schedule allows a run to cost holds unless a person has a part in it. Another agent's message is no person's.

@@ -332,7 +332,7 @@ impl World {
                 steps.push(Step::Append(vec![SessionRecord::EpochStarted(epoch)]));
             }
             Action::BeginTurn(turn) => {
-                let mut facts = vec![SessionRecord::TurnStarted(TurnStarted { turn })];
+                let mut facts = vec![SessionRecord::TurnStarted(TurnStarted::new(turn))];
                 facts.extend(self.state.tasks.announcements());
                 facts.push(SessionRecord::StepStarted(StepStarted::new(1)));
                 steps.push(Step::Append(facts));
@@ -370,7 +370,7 @@ impl World {
             let is_wanted =
                 !self.state.pending_inputs.is_empty() || self.state.tasks.unannounced_ends().next().is_some();
             assert!(is_wanted, "turn {turn} begins by itself");
-            facts.push(SessionRecord::TurnStarted(TurnStarted { turn }));
+            facts.push(SessionRecord::TurnStarted(TurnStarted::new(turn)));
         }
         facts.extend(step.into_iter().flat_map(|_| self.state.tasks.announcements()));
         facts.extend(step.map(|step| SessionRecord::StepStarted(StepStarted::new(step))));

@@ -44,7 +44,7 @@ impl SentMessages {
                 self.messages.iter_mut().filter(|sent| sent.id == *id).for_each(|sent| sent.is_taken = true);
                 None
             }
-            EventKind::TurnStarted => {
+            EventKind::TurnStarted { .. } => {
                 self.is_turn_open = true;
                 None
             }
