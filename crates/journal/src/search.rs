@@ -181,6 +181,8 @@ fn session_text(record: SessionRecord) -> Option<(String, Option<BlobRef>)> {
         SessionRecord::Notification(notification) => (notification.text, None),
         SessionRecord::Note(note) => (note.text, None),
         SessionRecord::Question(question) => (question.text, None),
+        // The runtime took the question back: nobody said anything.
+        SessionRecord::Answered(answered) if answered.by == Some(AnsweredBy::Runtime) => return None,
         SessionRecord::Answered(answered) => (answered.answer, None),
         SessionRecord::SystemMessage(SystemMessage { content }) => {
             (lines(content.into_iter().map(|part| part.text)), None)

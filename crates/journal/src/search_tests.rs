@@ -1,4 +1,4 @@
-use longhaul_protocol::{Note, SessionId};
+use longhaul_protocol::{Answered, Note, QuestionId, SessionId};
 use proptest::prelude::*;
 
 use super::*;
@@ -43,6 +43,11 @@ fn what_is_said_can_be_found_and_what_only_keeps_the_books_can_not() {
         longhaul_protocol::TurnStarted::new(1),
     )));
 
+    let answer = |by| {
+        let (id, answer) = (QuestionId::generate(), "withdrawn: the turn ended".to_owned());
+        SearchableText::from_record(&record(SessionRecord::Answered(Answered { id, answer, by: Some(by) })))
+    };
+    assert!(answer(AnsweredBy::User).is_some() && answer(AnsweredBy::Runtime).is_none());
     assert_eq!(said.unwrap().text, "remember the milk");
     assert!(book_keeping.is_none());
 }

@@ -297,4 +297,11 @@ fn what_an_agent_wrote_is_not_heard_as_the_user() {
     };
     assert_eq!(answer(AnsweredBy::User), Speaker::User);
     assert_eq!(answer(AnsweredBy::Agent), Speaker::Untrusted);
+    let withdrawn = Answered {
+        id: QuestionId::generate(),
+        answer: "withdrawn: the turn ended".to_owned(),
+        by: Some(AnsweredBy::Runtime),
+    };
+    let heard = UtteranceReader::default().push(&record(1, &SessionRecord::Answered(withdrawn)));
+    assert_eq!(heard, [], "nobody said it");
 }
