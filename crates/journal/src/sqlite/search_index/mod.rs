@@ -253,8 +253,14 @@ impl SearchIndex {
         if !self.reopen() {
             return Ok(());
         }
+        self.erase_and_scrub(places)
+    }
+
+    /// Takes records out, and drops their marks when their words are in no byte of the files.
+    fn erase_and_scrub(&self, places: &[ErasedPlace]) -> Result<()> {
         self.with_rebuild(|db| erasure::erase_records(db, places))?;
-        self.scrub()
+        self.scrub()?;
+        self.with_rebuild(|db| erasure::unmark(db, places))
     }
 
     /// Erases what an erasure left that was cut short after the journal had erased it.
@@ -266,16 +272,25 @@ impl SearchIndex {
         if left.is_empty() {
             return Ok(());
         }
-        self.with_rebuild(|db| erasure::erase_records(db, &left))?;
-        self.scrub()
+        match self.erase_and_scrub(&left) {
+            // Another process reads the log now, which is no reason to fail a search. The marks stay, and the next search tries again.
+            Err(Error::Locked { .. }) => Ok(()),
+            done => done,
+        }
     }
 
     /// Takes a stream out of the index and its file.
     pub fn erase_stream(&self, stream: &StreamName) -> Result<()> {
-        if self.reopen() && self.with_rebuild(|db| erasure::erase_stream(db, stream))? {
-            self.scrub()?;
+        if !self.reopen() {
+            return Ok(());
         }
-        Ok(())
+        match self.with_rebuild(|db| erasure::erase_stream(db, stream))? {
+            Some(erased) => {
+                self.scrub()?;
+                self.with_rebuild(|db| erasure::unmark(db, std::slice::from_ref(&erased)))
+            }
+            None => Ok(()),
+        }
     }
 
     /// Empties the index, if there is one. The next search rebuilds it. The file is not deleted, because another process may have
