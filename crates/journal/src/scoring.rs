@@ -38,10 +38,12 @@ impl RecordFlags {
     pub(crate) const NAMES_TIME: Self = Self(1 << 3);
     /// Its words were erased from the index.
     pub(crate) const ERASED: Self = Self(1 << 4);
+    /// What another agent wrote: the input of a subagent, a message, an answer. No person's word.
+    pub(crate) const AGENT: Self = Self(1 << 5);
     /// The first record of its stream. Only in memory.
     const FIRST: Self = Self(1 << 7);
     /// Somebody said it: it is no tool output.
-    pub(crate) const SPEECH: Self = Self(Self::USER.0 | Self::ASSISTANT.0);
+    pub(crate) const SPEECH: Self = Self(Self::USER.0 | Self::ASSISTANT.0 | Self::AGENT.0);
 
     pub(crate) fn has(self, other: Self) -> bool {
         self.0 & other.0 != 0

@@ -1,4 +1,7 @@
-use longhaul_protocol::{BlobRef, CallId, Note, SessionId, SessionRecord, ToolFinished};
+use longhaul_protocol::{
+    AttemptId, BlobRef, Block, CallId, Input, InputId, InputTaken, Item, JoinMode, Note, Role, Sender,
+    SessionId, SessionRecord, ToolFinished,
+};
 
 use super::*;
 use crate::sqlite::readers::connect_to_read;
@@ -216,6 +219,23 @@ async fn a_damaged_chunk_rebuilds_the_index() {
 
     let place = Place { journal, ..place };
     assert_eq!((place.find("zzyzxq").await, place.find("quinces").await), (1, 300));
+}
+
+/// Y11: what a subagent answers is found by the prompt that its parent wrote, as an answer is by a person's question.
+#[tokio::test(flavor = "multi_thread")]
+async fn an_answer_is_found_by_what_another_agent_asked() {
+    let place = Place::new().await;
+    let child = StreamName::session(SessionId::generate());
+    let sender = Sender::Parent { session: SessionId::generate(), call: CallId::generate() };
+    let prompt = Input::new(InputId::generate(), "Which port has the osprey database?", JoinMode::Join);
+    let prompt = InputTaken::of(Input { sender, ..prompt }, 1);
+    let item = Item::Text { role: Role::Assistant, text: "It listens on 5433.".to_owned() };
+    let answer = Block { attempt: AttemptId::generate(), index: 0, item };
+    let records = [SessionRecord::InputTaken(prompt), SessionRecord::Block(answer)];
+    let append = records.iter().fold(Append::to(&child), |append, record| append.record(record.encode()));
+    place.journal.append(append).await.unwrap();
+
+    assert_eq!(place.find("osprey").await, 2);
 }
 
 /// J10: a removed stream takes its words along.
