@@ -179,6 +179,28 @@ async fn a_call_that_says_nothing_is_refused() {
     assert!(!nothing.is_error && nothing.content.starts_with("[nothing"), "{nothing:?}");
 }
 
+/// Y11: what this session said about it does not use up the room of what memory has.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_long_session_leaves_room_for_what_memory_has() {
+    let desk = Desk::new().await;
+    let before = desk.session("cli:before", "/home/a/web").await;
+    let there = desk
+        .said(before, "The archive of the old harbour, which is closed on Mondays, is in the cellar.")
+        .await;
+    desk.end(before).await;
+    let now = desk.session("cli:now", "/home/a/web").await;
+    for number in 0..60 {
+        desk.said(now, &format!("Harbour archive: harbour number {number} and archive number {number}."))
+            .await;
+    }
+    desk.end(now).await;
+    desk.said(now, "Where is it?").await;
+
+    let found = desk.call(now, "recall", serde_json::json!({"query": "harbour archive"})).await;
+
+    assert!(found.content.contains(&format!("\nIn memory:\n[cli:before#{there}] ")), "{}", found.content);
+}
+
 /// C10, Y11: one call looks in both, and nothing of this session is shown twice.
 #[tokio::test(flavor = "multi_thread")]
 async fn without_a_scope_this_session_and_memory_are_searched() {
