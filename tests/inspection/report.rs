@@ -69,6 +69,7 @@ fn turn(number: u64) -> Vec<SessionRecord> {
             kept_in: None,
             remote_task: None,
             child: None,
+            changes_nothing: false,
         }),
         SessionRecord::TurnEnded(TurnEnded {
             turn: number,

@@ -219,6 +219,7 @@ impl Scribe {
             kept_in: None,
             remote_task: None,
             child: None,
+            changes_nothing: false,
         };
         self.write(&SessionRecord::ToolStarted(started));
         let news = self.a_task(|_| true).map(|task_id| TaskNews { task_id, printed: 9, ended: false });

@@ -135,6 +135,7 @@ pub(crate) fn starts(number: u128, name: &str, effect: Effect) -> SessionRecord 
         kept_in: None,
         remote_task: None,
         child: None,
+        changes_nothing: false,
     })
 }
 

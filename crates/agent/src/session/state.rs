@@ -194,7 +194,8 @@ pub struct Turn {
     pub cost_nano: u64,
     /// Why it calls models.
     pub cause: Cause,
-    /// Only heartbeats began it, nothing else has come into it, and it has done no more than read and run commands.
+    /// Only heartbeats began it, nothing else has come into it, and it has done no more than read and run
+    /// commands that change nothing.
     pub may_be_quiet: bool,
     /// The most that it may cost beside the configured limits, in billionths of a US dollar.
     pub max_cost_nano: Option<u64>,

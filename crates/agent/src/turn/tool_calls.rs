@@ -19,7 +19,7 @@ use longhaul_mcp::{TOOLS_CALL, is_mcp_tool, unwrap_tools_call};
 use longhaul_protocol::{CallId, Effect, Question, SessionRecord, ToolFinished, ToolStarted};
 use longhaul_tools::{
     CallMessage, CallingTurn, Confinement, ResumedCall, RunCall, StopHandle, StopSignal, ToolInvocation,
-    ToolOutcome, renamed_call,
+    ToolOutcome, only_looks, renamed_call,
 };
 use tokio::task::{self, JoinSet};
 use tokio::time::Instant;
@@ -444,8 +444,10 @@ fn effect_for_permission(name: &str, effect: Effect) -> Effect {
 /// The start of a call that writes no file.
 fn tool_started(call: &CallState, effect: Effect) -> ToolStarted {
     let (name, arguments) = (call.name.clone(), call.arguments.clone());
+    let changes_nothing = effect == Effect::Command && only_looks(&name, &arguments);
     ToolStarted {
         call: call.id,
+        changes_nothing,
         name,
         arguments,
         effect,

@@ -94,6 +94,7 @@ impl Recording {
             kept_in: None,
             remote_task: None,
             child: None,
+            changes_nothing: false,
         }));
         call
     }

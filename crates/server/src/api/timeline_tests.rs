@@ -35,8 +35,18 @@ impl RecordedTurn {
         let (name, arguments, effect) = ("exec".to_owned(), "{}".to_owned(), Effect::Command);
         let (write, writes, kept_in) = (None, vec![], None);
         let remote_task = None;
-        let started =
-            ToolStarted { call, name, arguments, effect, write, writes, kept_in, remote_task, child: None };
+        let started = ToolStarted {
+            call,
+            name,
+            arguments,
+            effect,
+            write,
+            writes,
+            kept_in,
+            remote_task,
+            child: None,
+            changes_nothing: false,
+        };
         self.record(at, &SessionRecord::ToolStarted(started));
         call
     }

@@ -88,6 +88,7 @@ fn fold_gone_start(state: &mut State) {
             kept_in: None,
             remote_task: None,
             child: None,
+            changes_nothing: false,
         });
     }
 }

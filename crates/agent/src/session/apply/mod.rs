@@ -105,8 +105,7 @@ fn fold(state: &mut State, record: &Record, fact: SessionRecord) {
         SessionRecord::AttemptEnded(ended) => fold_answer(state, &ended),
         SessionRecord::Usage(usage) => fold_usage(state, usage),
         SessionRecord::ToolStarted(started) => {
-            let is_look = matches!(started.effect, Effect::Read | Effect::Command) && started.child.is_none();
-            if !is_look {
+            if started.effect != Effect::Read && !started.changes_nothing {
                 mark_not_quiet(state);
             }
             if let Some(call) = call_mut(state, started.call) {

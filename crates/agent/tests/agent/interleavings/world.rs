@@ -530,6 +530,7 @@ impl World {
                     kept_in: None,
                     remote_task: None,
                     child: None,
+                    changes_nothing: false,
                 };
                 steps.push(Step::Append(vec![SessionRecord::ToolStarted(started)]));
             }
