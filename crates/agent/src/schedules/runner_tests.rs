@@ -2,8 +2,9 @@ use std::collections::BTreeMap;
 
 use longhaul_journal::Append;
 use longhaul_protocol::{
-    CallId, Input, InputId, InputTaken, JoinMode, MissedPolicy, Outcome, OverlapPolicy, RunOutcome,
-    ScheduleAuthor, ScheduleRecord, SessionRecord, SlotDecided, StepStarted, TurnStarted,
+    Answered, CallId, Input, InputId, InputTaken, JoinMode, MissedPolicy, Outcome, OverlapPolicy, Question,
+    QuestionId, QuestionKind, RunOutcome, ScheduleAuthor, ScheduleRecord, SessionRecord, SlotDecided,
+    StepStarted, TurnStarted,
 };
 use longhaul_schedule::input_key;
 use longhaul_testkit::{Crash, CrashMoment, SeededRandom};
@@ -620,6 +621,36 @@ fn a_set_clock_is_noticed_and_a_late_scan_is_not() {
     assert!(!has_jumped(before, after(90_000, 90_400)));
     assert!(has_jumped(before, after(1_000, HOUR)), "set forward, or the machine slept");
     assert!(has_jumped(before, after(1_000, -HOUR)), "set back");
+}
+
+/// W3: a run that asks something keeps the next ones from starting, and the report says so.
+#[tokio::test]
+async fn the_report_says_that_a_run_waits_for_an_answer() {
+    let mut simulation = Simulation::new(vec![hourly("look")], 4).await;
+    simulation.step_surely(At(START)).await;
+    simulation.step_surely(At(START + HOUR)).await;
+    let session = open_session(&simulation, "look").await;
+    let (seq, input) = simulation.inputs(session).await.remove(0);
+    let question = QuestionId::generate();
+    let asks = Question::new(question, QuestionKind::Ask, "Which branch?");
+    let open = [
+        SessionRecord::InputTaken(InputTaken::of(input, seq)),
+        SessionRecord::TurnStarted(TurnStarted::new(1)),
+        SessionRecord::StepStarted(StepStarted::new(1)),
+        SessionRecord::Question(asks),
+    ];
+    let stream = StreamName::session(session);
+    let append = open.into_iter().fold(Append::to(&stream), |append, fact| append.record(fact.encode()));
+    simulation.journal.append(append).await.unwrap();
+
+    let asking = simulation.registry().show("look").await.unwrap();
+    let answered = Answered { id: question, answer: "main".to_owned(), by: None };
+    let answer = Append::to(&stream).record(SessionRecord::Answered(answered).encode());
+    simulation.journal.append(answer).await.unwrap();
+    let running = simulation.registry().show("look").await.unwrap();
+
+    assert_eq!((asking.status.as_str(), asking.question.as_deref()), ("asking", Some("Which branch?")));
+    assert_eq!((running.status.as_str(), running.question), ("running", None));
 }
 
 /// The runs of a schedule that was restarted go on; what the record of a pause says is kept.
