@@ -4,7 +4,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-use longhaul_journal::{Append, Error as JournalError, Journal, SessionEntry, bind_session_key, record_at};
+use longhaul_journal::{Journal, SessionEntry, bind_session_key, record_at};
 use longhaul_protocol::{
     At, CallId, ChildSession, InboxRecord, Input, InputId, JoinMode, NamesRecord, Order, OrderId, OrderKind,
     Outcome, ParentLink, Question, Record, Sender, SessionId, SessionRecord, StreamName, TaskEnded, TaskId,
@@ -14,7 +14,7 @@ use longhaul_redact::Redactor;
 use longhaul_tools::{OutputLimit, truncate_output};
 
 use crate::Result;
-use crate::client::accepted::{RepeatCheck, accept_input};
+use crate::client::accepted::{RepeatCheck, accept_input, accept_order};
 use crate::client::creation::{SessionStart, create_session};
 use crate::client::questions::open_questions;
 use crate::replay::load;
@@ -279,11 +279,9 @@ pub(crate) async fn order_kill(journal: &dyn Journal, id: SessionId, task: TaskI
 }
 
 async fn put_order(journal: &dyn Journal, id: SessionId, kind: OrderKind, key: &str) -> Result<()> {
-    let order = InboxRecord::Order(Order { id: OrderId::generate(), kind }).encode().with_key(key);
-    match journal.append(Append::to(&StreamName::inbox(id)).record(order)).await {
-        Ok(_) | Err(JournalError::Duplicate { .. }) => Ok(()),
-        Err(error) => Err(error.into()),
-    }
+    let order = Order { id: OrderId::generate(), kind };
+    // It has no words that could be a secret.
+    accept_order(journal, &Redactor::default(), id, order, Some(key)).await.map(drop)
 }
 
 /// Stops a subagent with everything that it runs. Returns when it is over.

@@ -1,13 +1,12 @@
 //! The questions of subagents, at their parent: a person who attends the parent sees and answers them there.
 
-use longhaul_journal::{Append, Error as JournalError};
 use longhaul_protocol::{
-    InboxRecord, Order, OrderId, OrderKind, OrderTaken, Question, QuestionId, SessionId, SessionRecord,
+    Order, OrderId, OrderKind, OrderTaken, Question, QuestionId, SessionId, SessionRecord,
     StreamName,
 };
 
 use super::child::RunningChild;
-use crate::client::questions::answer_key;
+use crate::client::questions::accept_answer;
 use crate::session::state::State;
 use crate::subagents::watch::ChildWatch;
 use crate::turn::end::withdraw_question;
@@ -50,13 +49,11 @@ pub(crate) async fn forward_answers(worker: &Worker, facts: &[SessionRecord]) ->
             continue;
         };
         let kind = OrderKind::Answer { question: *question, answer: answer.clone(), sender: sender.clone() };
-        let order = InboxRecord::Order(Order { id: OrderId::generate(), kind }).encode();
-        let append = Append::to(&StreamName::inbox(child)).record(order.with_key(&answer_key(*question)));
-        match worker.runtime().journal.append(append).await {
-            // Someone may have answered it in the subagent's own conversation.
-            Ok(_) | Err(JournalError::Duplicate { .. }) => {}
-            Err(error) => return Err(error.into()),
-        }
+        let order = Order { id: OrderId::generate(), kind };
+        let journal = &*worker.runtime().journal;
+        let after = journal.head(&StreamName::session(child)).await?.seq;
+        // A person may have answered it in the subagent's own conversation.
+        accept_answer(journal, child, *question, order, after).await?;
         ChildWatch::new(worker.runtime(), child).await.wake().await;
     }
     Ok(())
