@@ -160,7 +160,7 @@ fn run_ends_with_code_7_if_a_subagent_asks_and_the_answer_at_its_parent_goes_on(
     let (resumed, out, trouble) = desk.run(&["resume", "a"]);
 
     assert_eq!(code, 7, "{errors}");
-    assert!(errors.contains("The subagent agent:"), "{errors}");
+    assert!(errors.contains("The subagent (Touch it.) asks: "), "{errors}");
     assert_eq!(answered, 0, "{refused}");
     assert!(resumed == 0 && out.contains("Done."), "{resumed}: {out}{trouble}");
     assert!(desk.path("work/asked").exists());

@@ -1,13 +1,14 @@
 //! The questions of subagents, at their parent: a person who attends the parent sees and answers them there.
 
 use longhaul_protocol::{
-    Order, OrderId, OrderKind, OrderTaken, Question, QuestionId, SessionId, SessionRecord,
-    StreamName,
+    Order, OrderId, OrderKind, OrderTaken, Question, QuestionId, SessionId, SessionRecord, StreamName,
+    TaskStarted,
 };
 
 use super::child::RunningChild;
 use crate::client::questions::accept_answer;
 use crate::session::state::State;
+use crate::subagents::tool::DEFAULT_NAME;
 use crate::subagents::watch::ChildWatch;
 use crate::turn::end::withdraw_question;
 use crate::worker::{Worker, WorkerResult};
@@ -30,6 +31,13 @@ pub(crate) fn question_records(
     let new = open.iter().filter(|question| !shown().any(|shown| shown.id == question.id));
     let new = new.map(|question| SessionRecord::Question(shown_question(question, child, name)));
     settled.chain(new).collect()
+}
+
+/// What people call a subagent where its parent works: its kind, if it has one, and its task.
+pub(crate) fn shown_name(started: &TaskStarted) -> String {
+    let kind = started.command.strip_prefix("agent ").filter(|kind| *kind != DEFAULT_NAME);
+    let name = kind.map(|kind| format!("{kind} ")).unwrap_or_default();
+    format!("{name}({})", started.description)
 }
 
 /// The question as the parent shows it. What an answer allows is up to the subagent.

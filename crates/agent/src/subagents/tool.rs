@@ -24,7 +24,7 @@ use crate::spend::nano;
 /// The name of the tool.
 pub(crate) const AGENT_TOOL: &str = "agent";
 /// What a subagent without a kind is called.
-const DEFAULT_NAME: &str = "agent";
+pub(super) const DEFAULT_NAME: &str = "agent";
 /// Bytes of a prompt. A longer text belongs into a file.
 const MAX_PROMPT_BYTES: usize = 256 << 10;
 const MAX_DESCRIPTION_BYTES: usize = 80;
