@@ -103,6 +103,8 @@ impl CatalogFold {
             Ok(SchedulesRecord::Deleted(deleted)) => {
                 self.added.remove(&deleted.id);
                 self.wishes.remove(&deleted.id);
+                // The record that added it is erased.
+                self.used_ids.insert(deleted.id);
             }
             Ok(SchedulesRecord::Paused(paused)) => {
                 self.wishes(paused.id).pause = Some(Pause { at, reason: paused.reason });

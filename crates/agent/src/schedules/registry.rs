@@ -1,12 +1,13 @@
 //! The schedules of a home, for people, programs and the agent: list, add, change, pause, resume, run, delete.
 
+use std::collections::HashSet;
 use std::sync::Arc;
 
 use jiff::tz::TimeZone;
 use longhaul_journal::{Append, Error as JournalError, Journal, records};
 use longhaul_protocol::{
     InputId, ScheduleAdded, ScheduleAuthor, ScheduleChanged, ScheduleDeleted, SchedulePaused,
-    ScheduleResumed, ScheduleRunRequested, ScheduleSpec, SchedulesRecord, SessionId, StreamName,
+    ScheduleResumed, ScheduleRunRequested, ScheduleSpec, SchedulesRecord, Seq, SessionId, StreamName,
 };
 use longhaul_redact::Redactor;
 use longhaul_schedule::{Interval, Timing};
@@ -114,13 +115,36 @@ impl Schedules {
         self.show(name).await
     }
 
-    /// Deletes a schedule. A run that has begun goes on. A schedule of the config can't be deleted here.
+    /// Deletes a schedule, with its words. A run that has begun goes on. A schedule of the config can't be deleted here.
     pub async fn delete(&self, name: &str) -> Result<()> {
         self.append(|catalog| {
             let id = find_added(catalog, &self.config, name)?;
             Ok(Some(SchedulesRecord::Deleted(ScheduleDeleted { id })))
         })
-        .await
+        .await?;
+        self.erase_deleted().await
+    }
+
+    /// Erases what deleted schedules said. After a kill in between, the next deletion does it.
+    async fn erase_deleted(&self) -> Result<()> {
+        let stream = StreamName::schedules();
+        let (mut specs, mut deleted) = (Vec::new(), HashSet::new());
+        let mut cursor = records(&*self.journal, &stream, 1);
+        while let Some(record) = cursor.next().await? {
+            match SchedulesRecord::decode(&record) {
+                Ok(SchedulesRecord::Added(added)) => specs.push((added.id, record.seq)),
+                Ok(SchedulesRecord::Changed(changed)) => specs.push((changed.id, record.seq)),
+                Ok(SchedulesRecord::Deleted(gone)) => drop(deleted.insert(gone.id)),
+                _ => {}
+            }
+        }
+        specs.retain(|(id, _)| deleted.contains(id));
+        let places: Vec<(StreamName, Seq)> =
+            specs.into_iter().map(|(_, seq)| (stream.clone(), seq)).collect();
+        if places.is_empty() {
+            return Ok(());
+        }
+        Ok(self.journal.erase(&places, "the schedule was deleted").await?)
     }
 
     /// Pauses a schedule until it is resumed. A run that has begun goes on.

@@ -397,6 +397,30 @@ async fn a_slot_that_comes_again_in_the_same_session_is_no_second_run() {
     assert_eq!(simulation.inputs(open_session(&simulation, "look").await).await.len(), 1);
 }
 
+/// J10: what a deleted schedule said is gone, its id is never used again, and the others stay.
+#[tokio::test]
+async fn a_deleted_schedule_leaves_no_words_behind() {
+    let mut simulation = Simulation::new(vec![], 4).await;
+    let schedules = simulation.registry();
+    let spec = |name: &str, prompt: &str| ScheduleSpec { prompt: prompt.to_owned(), ..hourly(name) };
+    let made = schedules.add(spec("look", "Look for xyzzysecret."), ScheduleAuthor::Person).await.unwrap();
+    schedules.add(spec("tidy", "Tidy up."), ScheduleAuthor::Person).await.unwrap();
+    schedules.change("look", spec("look", "Look again for xyzzysecret.")).await.unwrap();
+
+    schedules.delete("look").await.unwrap();
+
+    let all = records(&*simulation.journal, &StreamName::schedules(), 1).collect().await.unwrap();
+    assert!(!all.iter().any(|record| record.text().is_some_and(|text| text.contains("xyzzysecret"))));
+    simulation.step_surely(At(START)).await;
+    assert_eq!(simulation.warnings(), []);
+    let names: Vec<String> =
+        schedules.list().await.unwrap().into_iter().map(|report| report.spec.name).collect();
+    assert_eq!(names, ["tidy"]);
+    let mut catalog = CatalogFold::default();
+    all.iter().for_each(|record| catalog.apply(record));
+    assert!(catalog.is_used_id(&made.id));
+}
+
 /// A state is loaded from the newest decision that was made at rest, whatever lies before it.
 #[tokio::test]
 async fn a_schedule_is_loaded_from_its_last_rest() {
