@@ -4,6 +4,9 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use longhaul_protocol::{At, Record, ScheduleAuthor, ScheduleSpec, SchedulesRecord, Seq, SessionId};
 
+/// Requests to run a schedule that are remembered. The catalog does not know which have run; more than these never wait.
+const MAX_REQUESTS: usize = 16;
+
 /// The stream `schedules`, folded.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct CatalogFold {
@@ -116,7 +119,11 @@ impl CatalogFold {
                 }
             }
             Ok(SchedulesRecord::RunRequested(requested)) => {
-                self.wishes(requested.id).requests.push(RunRequest { seq: record.seq, at });
+                let requests = &mut self.wishes(requested.id).requests;
+                requests.push(RunRequest { seq: record.seq, at });
+                if requests.len() > MAX_REQUESTS {
+                    requests.remove(0);
+                }
             }
             Ok(SchedulesRecord::Unknown { .. }) | Err(_) => {}
         }

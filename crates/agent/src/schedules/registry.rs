@@ -1,7 +1,7 @@
 //! The schedules of a home, for people, programs and the agent: list, add, change, pause, resume, run, delete.
 
 use std::collections::HashSet;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 
 use jiff::tz::TimeZone;
 use longhaul_journal::{Append, Error as JournalError, Journal, records};
@@ -17,6 +17,7 @@ use super::catalog::{CatalogEntry, CatalogFold, ScheduleSource};
 use super::report::{ScheduleReport, describe};
 use super::state::load_state;
 use crate::clock::now;
+use crate::runtime::lock;
 use crate::{Error, Result};
 
 /// Schedules that the agent of one session may have at the same time.
@@ -33,12 +34,22 @@ pub struct Schedules {
     redactor: Arc<Redactor>,
     /// The schedules of the config.
     config: Arc<[ScheduleSpec]>,
+    /// The stream `schedules`, as far as it was read.
+    catalog: SharedCatalog,
 }
+
+/// What the users of one journal in a process have read of the stream `schedules`.
+pub(crate) type SharedCatalog = Arc<Mutex<CatalogFold>>;
 
 impl Schedules {
     /// The schedules in this journal, and those of the config.
     pub fn new(journal: Arc<dyn Journal>, redactor: Arc<Redactor>, config: &[ScheduleSpec]) -> Self {
-        Self { journal, redactor, config: config.into() }
+        Self { journal, redactor, config: config.into(), catalog: SharedCatalog::default() }
+    }
+
+    /// The same, with what others in this process have read.
+    pub(crate) fn with_catalog(self, catalog: SharedCatalog) -> Self {
+        Self { catalog, ..self }
     }
 
     /// All schedules, in the order of their names.
@@ -194,11 +205,15 @@ impl Schedules {
     }
 
     async fn load(&self) -> Result<CatalogFold> {
-        let mut catalog = CatalogFold::default();
         let stream = StreamName::schedules();
-        let mut cursor = records(&*self.journal, &stream, 1);
+        let mut catalog = lock(&self.catalog).clone();
+        let mut cursor = records(&*self.journal, &stream, catalog.head + 1);
         while let Some(record) = cursor.next().await? {
             catalog.apply(&record);
+        }
+        let mut shared = lock(&self.catalog);
+        if shared.head < catalog.head {
+            *shared = catalog.clone();
         }
         Ok(catalog)
     }

@@ -9,6 +9,7 @@ use longhaul_protocol::{
 use longhaul_schedule::input_key;
 use longhaul_testkit::{Crash, CrashMoment, SeededRandom};
 
+use super::super::Schedules;
 use super::super::simulation::Simulation;
 use super::*;
 
@@ -419,6 +420,31 @@ async fn a_deleted_schedule_leaves_no_words_behind() {
     let mut catalog = CatalogFold::default();
     all.iter().for_each(|record| catalog.apply(record));
     assert!(catalog.is_used_id(&made.id));
+}
+
+/// However often a schedule is run by hand, and however long the list of schedules has been read, little is kept and read again.
+#[tokio::test]
+async fn requests_and_reads_of_the_catalog_are_bounded() {
+    let simulation = Simulation::new(vec![hourly("look")], 4).await;
+    let counting = longhaul_testkit::FaultyJournal::new(simulation.journal.clone(), None);
+    let redactor = Arc::new(longhaul_redact::Redactor::default());
+    let schedules = Schedules::new(counting.clone(), redactor, &[hourly("look")]);
+    for _ in 0..100 {
+        schedules.run("look").await.unwrap();
+    }
+    let before = counting.records_read();
+
+    schedules.list().await.unwrap();
+
+    assert!(counting.records_read() - before <= 2, "{} records", counting.records_read() - before);
+    let all = records(&*simulation.journal, &StreamName::schedules(), 1).collect().await.unwrap();
+    let mut catalog = CatalogFold::default();
+    all.iter().for_each(|record| catalog.apply(record));
+    let requests = &catalog.entries(&[hourly("look")])["look"].requests;
+    assert_eq!(
+        requests.iter().map(|request| request.seq).collect::<Vec<_>>(),
+        (85..=100).collect::<Vec<_>>()
+    );
 }
 
 /// A state is loaded from the newest decision that was made at rest, whatever lies before it.
