@@ -164,7 +164,7 @@ impl SubagentRun {
     fn exhausted(&self) -> ToolOutcome {
         let most = self.runtime.config.settings.agents.per_tree;
         ToolOutcome::error(format!(
-            "agent was not run: this conversation has had {most} subagents, and no more are allowed (agents.per_tree); do the rest yourself"
+            "agent was not run: this conversation has had {most} subagents, the most that it may ever have (agents.per_tree, which the user can raise; a new session has its own); do the rest yourself"
         ))
     }
 
