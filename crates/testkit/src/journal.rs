@@ -81,6 +81,12 @@ impl FaultyJournal {
         Self::counting(journal, crash, &["schedule", "schedules", "names", "inbox"])
     }
 
+    /// A journal with this fault, which counts the appends of trees of subagents instead: also to inboxes, to the keys of sessions and to the
+    /// trees.
+    pub fn of_trees(journal: Arc<dyn Journal>, crash: Option<Crash>) -> Arc<Self> {
+        Self::counting(journal, crash, &["session", "inbox", "names", "tree"])
+    }
+
     fn counting(
         journal: Arc<dyn Journal>,
         crash: Option<Crash>,
