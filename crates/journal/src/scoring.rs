@@ -44,7 +44,7 @@ impl RecordFlags {
     pub(crate) const AGENT: Self = Self(1 << 5);
     /// The first record of its stream. Only in memory.
     const FIRST: Self = Self(1 << 7);
-    /// Somebody said it: it is no tool output.
+    /// A person or a model said it: it is no tool output.
     pub(crate) const SPEECH: Self = Self(Self::USER.0 | Self::ASSISTANT.0 | Self::AGENT.0);
 
     pub(crate) fn has(self, other: Self) -> bool {

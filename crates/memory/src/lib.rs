@@ -45,7 +45,7 @@ mod line_diff;
 mod mirror;
 mod page;
 mod page_set;
-mod passed_over;
+mod excluded_records;
 mod provenance;
 mod quotation;
 mod recall;

@@ -13,7 +13,7 @@ use longhaul_redact::Redactor;
 use longhaul_testkit::{Crash, FaultyJournal, RecordTimes, TestHome};
 
 use super::Schedules;
-use super::action::Desk;
+use super::action::ScheduleStore;
 use super::runner::ScheduleRunner;
 
 pub(super) struct Simulation {
@@ -21,8 +21,8 @@ pub(super) struct Simulation {
     config: Vec<ScheduleSpec>,
     process: Option<(Arc<FaultyJournal>, ScheduleRunner)>,
     at_once: u64,
-    /// When the turns ended, by the simulated clock.
-    turn_ends: RecordTimes,
+    /// When records were appended, by the simulated clock.
+    record_times: RecordTimes,
     home: Arc<TestHome>,
 }
 
@@ -30,14 +30,14 @@ impl Simulation {
     pub(super) async fn new(config: Vec<ScheduleSpec>, at_once: u64) -> Self {
         let home = Arc::new(TestHome::in_memory());
         let journal: Arc<dyn Journal> = home.journal().await;
-        Self { journal, config, process: None, at_once, turn_ends: RecordTimes::default(), home }
+        Self { journal, config, process: None, at_once, record_times: RecordTimes::default(), home }
     }
 
     /// Another process on the same home.
     pub(super) fn beside(&self) -> Self {
         let (journal, config, home) = (self.journal.clone(), self.config.clone(), self.home.clone());
-        let turn_ends = self.turn_ends.clone();
-        Self { journal, config, process: None, at_once: self.at_once, turn_ends, home }
+        let record_times = self.record_times.clone();
+        Self { journal, config, process: None, at_once: self.at_once, record_times, home }
     }
 
     /// The config of the processes that start from now on.
@@ -51,13 +51,24 @@ impl Simulation {
         Schedules::new(self.journal.clone(), redactor, &self.config)
     }
 
+    /// Appends to the stream `schedules` what people want, at this moment.
+    pub(super) async fn at<T>(&self, now: At, change: impl Future<Output = T>) -> T {
+        let stream = StreamName::schedules();
+        let before = self.journal.head(&stream).await.unwrap().seq;
+        let changed = change.await;
+        let after = self.journal.head(&stream).await.unwrap().seq;
+        let times = (before + 1..=after).map(|seq| ((stream.clone(), seq), now));
+        self.record_times.lock().unwrap().extend(times);
+        changed
+    }
+
     /// Starts a process that will die at this append.
     pub(super) fn start(&mut self, crash: Option<Crash>) {
         let journal = FaultyJournal::of_schedules(self.journal.clone(), crash);
-        journal.set_record_times(self.turn_ends.clone());
+        journal.set_record_times(self.record_times.clone());
         let redactor = Arc::new(Redactor::new(&[], &[]).unwrap());
-        let desk = Desk { journal: journal.clone(), redactor };
-        self.process = Some((journal, ScheduleRunner::new(desk, self.config.clone(), self.at_once)));
+        let store = ScheduleStore { journal: journal.clone(), redactor };
+        self.process = Some((journal, ScheduleRunner::new(store, self.config.clone(), self.at_once)));
     }
 
     /// Ends the process as `kill -9` does.
@@ -150,7 +161,7 @@ impl Simulation {
             .record(SessionRecord::TurnEnded(ended).encode());
         let appended = self.journal.append(append).await.unwrap();
         let ended = appended.last().unwrap();
-        self.turn_ends.lock().unwrap().insert((ended.stream.clone(), ended.seq), end);
+        self.record_times.lock().unwrap().insert((ended.stream.clone(), ended.seq), end);
         true
     }
 

@@ -351,10 +351,10 @@ impl SearchIndex {
             Some(db) => db,
             empty => empty.insert(self.connect()?),
         };
-        act(db).map_err(|error| self.said(&error))
+        act(db).map_err(|error| self.index_error(&error))
     }
 
-    fn said(&self, error: &IndexError) -> Error {
+    fn index_error(&self, error: &IndexError) -> Error {
         match error {
             IndexError::Index(error) => failure(&self.path, error),
             IndexError::Journal(error) => error.clone(),
@@ -370,13 +370,13 @@ impl SearchIndex {
     fn connect(&self) -> Result<Connection> {
         self.home.subfolder("cache")?;
         create_once(&self.path, b"")?;
-        let said = |error| failure(&self.path, &error);
+        let index_failure = |error| failure(&self.path, &error);
         let mut db = open(&self.path, None, OpenFlags::SQLITE_OPEN_READ_WRITE)?;
         // The index is a cache, so it may lose its newest content in a power cut.
         db.execute_batch(
             "PRAGMA journal_mode = WAL; PRAGMA synchronous = NORMAL; PRAGMA cache_size = -8192;",
         )
-        .map_err(said)?;
+        .map_err(index_failure)?;
         let create_tables = |db: &mut Connection| {
             let change = db.transaction_with_behavior(TransactionBehavior::Immediate)?;
             let format: u32 = change.pragma_query_value(None, "user_version", |row| row.get(0))?;
@@ -389,7 +389,7 @@ impl SearchIndex {
             // An index of an earlier version was many times as large.
             if format != FORMAT && format != 0 { db.execute_batch("VACUUM") } else { Ok(()) }
         };
-        create_tables(&mut db).map_err(said)?;
+        create_tables(&mut db).map_err(index_failure)?;
         Ok(db)
     }
 }
