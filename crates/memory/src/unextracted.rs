@@ -3,8 +3,8 @@
 use longhaul_journal::{ImportMark, Journal, Page, import_mark};
 use longhaul_protocol::{Body, ExtractRecord, Extracted, Hash, Record, Seq, SessionId, StreamName};
 
-use crate::extraction::shown_tokens;
 use crate::excluded_records::ExcludedRecords;
+use crate::extraction::shown_tokens;
 use crate::stream_reader::{PAGE_LIMIT, read_page_from};
 use crate::{Result, UtteranceReader};
 

@@ -62,7 +62,8 @@ impl<'a> Parts<'a> {
         let (unsettled, ready, before) = (Vec::new(), VecDeque::new(), VecDeque::new());
         let foreign_through = import_mark(journal, session).await?.foreign_through;
         let reader = UtteranceReader::to_session(foreign_through);
-        let (next, unread, excluded_records) = (after + 1, UnreadInputs::default(), ExcludedRecords::default());
+        let (next, unread, excluded_records) =
+            (after + 1, UnreadInputs::default(), ExcludedRecords::default());
         let mut parts =
             Self { journal, stream, next, end, reader, unread, excluded_records, unsettled, ready, before };
         parts.read_lookback(after, foreign_through).await?;
