@@ -38,7 +38,10 @@ pub struct FaultyJournal {
     /// The families of streams whose appends count.
     families: &'static [&'static str],
     crashed: watch::Sender<bool>,
-    inner: Mutex<Inner>,
+    inner: Arc<Mutex<Inner>>,
+    /// Requests to the journal that go on, also if the process dies meanwhile. Counted only for schedules, whose process ends in the middle
+    /// of several actions.
+    under_way: Option<Arc<watch::Sender<usize>>>,
 }
 
 #[derive(Default)]
@@ -78,7 +81,9 @@ impl FaultyJournal {
 
     /// A journal with this fault, which counts the appends of schedules instead: to their streams, to the keys of sessions, and to inboxes.
     pub fn of_schedules(journal: Arc<dyn Journal>, crash: Option<Crash>) -> Arc<Self> {
-        Self::counting(journal, crash, &["schedule", "schedules", "names", "inbox"])
+        let families = &["schedule", "schedules", "names", "inbox"];
+        let faulty = Self { under_way: Some(Arc::default()), ..Self::new_counting(journal, crash, families) };
+        Arc::new(faulty)
     }
 
     /// A journal with this fault, which counts the appends of trees of subagents instead: also to inboxes, to the keys of sessions and to the
@@ -92,8 +97,28 @@ impl FaultyJournal {
         crash: Option<Crash>,
         families: &'static [&'static str],
     ) -> Arc<Self> {
+        Arc::new(Self::new_counting(journal, crash, families))
+    }
+
+    fn new_counting(
+        journal: Arc<dyn Journal>,
+        crash: Option<Crash>,
+        families: &'static [&'static str],
+    ) -> Self {
         let crashed = watch::Sender::new(false);
-        Arc::new(Self { journal, crash, families, crashed, inner: Mutex::default() })
+        Self { journal, crash, families, crashed, inner: Arc::default(), under_way: None }
+    }
+
+    /// Does a request to the journal, to its end even if the process that made it is gone by then.
+    async fn request<T: Send + 'static>(&self, request: impl Future<Output = T> + Send + 'static) -> T {
+        let Some(under_way) = self.under_way.clone() else { return request.await };
+        under_way.send_modify(|count| *count += 1);
+        let done = tokio::spawn(async move {
+            let done = request.await;
+            under_way.send_modify(|count| *count -= 1);
+            done
+        });
+        done.await.unwrap()
     }
 
     /// Waits for the crash.
@@ -218,6 +243,9 @@ impl FaultyJournal {
 
     /// Gives back what a process that died would have lost.
     pub async fn release_leases(&self) {
+        if let Some(under_way) = &self.under_way {
+            under_way.subscribe().wait_for(|count| *count == 0).await.unwrap();
+        }
         let leases = std::mem::take(&mut self.inner.lock().unwrap().leases);
         for lease in leases {
             self.journal.release_lease(&lease).await.unwrap();
@@ -278,7 +306,8 @@ impl Journal for FaultyJournal {
             append.records().iter().any(|record| *description == described(record))
         };
         let failure = self.inner.lock().unwrap().failure_after_commit.take_if(is_described);
-        let records = self.journal.append(append).await;
+        let journal = self.journal.clone();
+        let records = self.request(async move { journal.append(append).await }).await;
         if let (Some((_, error)), Ok(_)) = (failure, &records) {
             return Err(error);
         }
@@ -293,22 +322,28 @@ impl Journal for FaultyJournal {
 
     async fn acquire_lease(&self, stream: &StreamName) -> Result<Lease> {
         self.lives().await;
-        let lease = self.journal.acquire_lease(stream).await?;
-        let has_crashed = {
-            // Under the lock, so that `release_leases` finds every lease that was acquired before the crash.
-            let mut inner = self.inner.lock().unwrap();
-            let has_crashed = self.has_crashed();
-            if !has_crashed {
-                inner.leases.push(lease.clone());
+        let (journal, stream) = (self.journal.clone(), stream.clone());
+        let (inner, crashed) = (self.inner.clone(), self.crashed.subscribe());
+        let acquire = async move {
+            let lease = journal.acquire_lease(&stream).await?;
+            let has_crashed = {
+                // Under the lock, so that `release_leases` finds every lease that was acquired before the crash.
+                let mut inner = inner.lock().unwrap();
+                let has_crashed = *crashed.borrow();
+                if !has_crashed {
+                    inner.leases.push(lease.clone());
+                }
+                has_crashed
+            };
+            if has_crashed {
+                // The request was under way when the process died: a dead process keeps no lease.
+                journal.release_lease(&lease).await?;
             }
-            has_crashed
+            Ok(lease)
         };
-        if has_crashed {
-            // The request was under way when the process died: a dead process keeps no lease.
-            self.journal.release_lease(&lease).await?;
-            self.lives().await;
-        }
-        Ok(lease)
+        let acquired = self.request(acquire).await;
+        self.lives().await;
+        acquired
     }
 
     async fn read(&self, stream: &StreamName, from: Seq, page: Page) -> Result<Vec<Record>> {
