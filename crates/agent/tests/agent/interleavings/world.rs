@@ -512,18 +512,16 @@ impl World {
                 steps.push(finished("unknown".to_owned()));
                 continue;
             }
-            let has_keeper = self.keepers.contains_key(&TaskId::from(*id));
             if !is_open {
                 let effect = match name.as_str() {
                     "look" => Effect::Read,
                     "start" => Effect::Command,
                     _ => Effect::Unknown,
                 };
-                let (name, arguments) = (name.clone(), String::new());
                 let started = ToolStarted {
                     call: *id,
-                    name,
-                    arguments,
+                    name: name.clone(),
+                    arguments: String::new(),
                     effect,
                     write: None,
                     writes: vec![],
@@ -534,7 +532,7 @@ impl World {
                 };
                 steps.push(Step::Append(vec![SessionRecord::ToolStarted(started)]));
             }
-            if !has_keeper {
+            if !self.keepers.contains_key(&TaskId::from(*id)) {
                 steps.push(Step::Effect(*id));
             }
             if name == "start" {
@@ -542,10 +540,8 @@ impl World {
                 let (task_id, target, started_at) = (TaskId::from(*id), "local".to_owned(), None);
                 let task = TaskStarted { task_id, command, description, target, started_at, session: None };
                 let result = ToolFinished::new(*id, &name, "background_started");
-                steps.push(Step::Append(vec![
-                    SessionRecord::TaskStarted(task),
-                    SessionRecord::ToolFinished(result),
-                ]));
+                let facts = [SessionRecord::TaskStarted(task), SessionRecord::ToolFinished(result)];
+                steps.push(Step::Append(facts.to_vec()));
             } else {
                 let output = "x".repeat(self.nature.output);
                 steps.push(finished(self.words(format!("result of {id} {output}"))));
