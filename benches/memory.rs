@@ -68,7 +68,7 @@ fn record(number: usize) -> [NewRecord; 2] {
     if number.is_multiple_of(2) {
         let (id, mode) = (InputId::generate(), JoinMode::Join);
         let input = InputTaken::of(Input::new(id, said(number), mode), 1);
-        let turn = longhaul_protocol::TurnStarted { turn: 1, cause: None };
+        let turn = longhaul_protocol::TurnStarted::new(1);
         return [SessionRecord::InputTaken(input).encode(), SessionRecord::TurnStarted(turn).encode()];
     }
     let attempt = AttemptId::generate();

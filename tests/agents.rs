@@ -9,6 +9,7 @@ use std::fs;
 use std::path::Path;
 
 use desk::Desk;
+use longhaul_testkit::Terminal;
 use serde_json::{Value, json};
 
 /// A desk whose agent calls `agent` with these arguments and this script for its subagent.
@@ -123,6 +124,30 @@ fn subagents_are_exported_and_deleted_with_their_parent() {
     assert_eq!(desk.json(&["agents", "--json"]), json!([]));
 }
 
+/// S3: at a terminal, deleting a session says how many subagents go with it, and asks first, for the trash and for good.
+#[test]
+fn deleting_at_a_terminal_asks_and_says_how_many_subagents_go_along() {
+    let desk = agent_desk(json!({"prompt": "Count."}), &json!(["Three."]));
+    desk.run(&["run", "-s", "a", "go"]);
+    let delete = |options: &[&str], answer: &str| {
+        let arguments = [&["sessions", "delete", "a"], options].concat();
+        let mut terminal = Terminal::start(desk.command(&arguments));
+        terminal.wait_for("a has 1 subagent. Delete them with it? [y/N]");
+        terminal.keys(&format!("{answer}\r"));
+        terminal.rest()
+    };
+    let sessions = || desk.json(&["sessions", "list", "--json"]).as_array().unwrap().len();
+
+    delete(&[], "n");
+    delete(&["--now"], "");
+    let left = sessions();
+    let deleted = delete(&["--now"], "y");
+
+    assert_eq!(left, 2);
+    assert!(deleted.contains("Deleted a with 1 subagent"), "{deleted}");
+    assert_eq!((sessions(), desk.json(&["agents", "--json"])), (0, json!([])));
+}
+
 /// A2, P7: a project's kind is used only while it is what the user trusted.
 #[test]
 fn a_projects_kind_is_used_only_while_it_is_what_the_user_trusted() {
@@ -184,7 +209,7 @@ fn run_ends_with_code_7_if_a_subagent_asks_and_the_answer_at_its_parent_goes_on(
     let (resumed, out, trouble) = desk.run(&["resume", "a"]);
 
     assert_eq!(code, 7, "{errors}");
-    assert!(errors.contains("The subagent agent:"), "{errors}");
+    assert!(errors.contains("The subagent (Touch it.) asks: "), "{errors}");
     assert_eq!(answered, 0, "{refused}");
     assert!(resumed == 0 && out.contains("Done."), "{resumed}: {out}{trouble}");
     assert!(desk.path("work/asked").exists());

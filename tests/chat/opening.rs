@@ -316,7 +316,7 @@ async fn append_turns(journal: &dyn Journal, key: &str, work: &Path, turns: u64)
         let input = Input::new(input, text, mode);
         put(journal, id, InboxRecord::Input(input).encode()).await.unwrap();
         facts.push(SessionRecord::InputTaken(taken));
-        facts.push(SessionRecord::TurnStarted(TurnStarted { turn, cause: None }));
+        facts.push(SessionRecord::TurnStarted(TurnStarted::new(turn)));
         facts.push(SessionRecord::TurnEnded(TurnEnded {
             turn,
             outcome: Outcome::Completed,

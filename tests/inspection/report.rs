@@ -48,7 +48,7 @@ fn turn(number: u64) -> Vec<SessionRecord> {
     };
     let mut facts = vec![
         input(&format!("Request {number} {HOSTILE}")),
-        SessionRecord::TurnStarted(TurnStarted { turn: number, cause: None }),
+        SessionRecord::TurnStarted(TurnStarted::new(number)),
     ];
     facts.push(SessionRecord::StepStarted(StepStarted::new(1)));
     if number.is_multiple_of(5) {
@@ -69,6 +69,7 @@ fn turn(number: u64) -> Vec<SessionRecord> {
             kept_in: None,
             remote_task: None,
             child: None,
+            changes_nothing: false,
         }),
         SessionRecord::TurnEnded(TurnEnded {
             turn: number,
@@ -128,10 +129,7 @@ fn with_turns(turns: u64) -> Desk {
             chosen: false,
         };
         let question = Question::new(QuestionId::generate(), QuestionKind::Approval, "May it push?");
-        facts.extend([
-            input("one more"),
-            SessionRecord::TurnStarted(TurnStarted { turn: turns + 1, cause: None }),
-        ]);
+        facts.extend([input("one more"), SessionRecord::TurnStarted(TurnStarted::new(turns + 1))]);
         facts.extend([SessionRecord::ModelChanged(changed), SessionRecord::Question(question)]);
         for part in facts.chunks(100) {
             let append = part.iter().fold(Append::to(&stream), |append, fact| append.record(fact.encode()));

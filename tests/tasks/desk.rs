@@ -123,7 +123,7 @@ impl Desk {
             Question { call: Some(call), ..Question::new(question, QuestionKind::Approval, "May exec run?") };
         let facts = vec![
             SessionRecord::InputTaken(InputTaken::of(Input::new(input, text, mode), inbox_through)),
-            SessionRecord::TurnStarted(TurnStarted { turn: 1, cause: None }),
+            SessionRecord::TurnStarted(TurnStarted::new(1)),
             SessionRecord::StepStarted(StepStarted::new(1)),
             SessionRecord::AttemptStarted(AttemptStarted { attempt, model: "m".to_owned() }),
             SessionRecord::Block(Block { attempt, index: 0, item }),

@@ -15,7 +15,8 @@ use longhaul_tools::{CallingTurn, HostedAnswer, Tool, hosted_search_tool};
 
 use crate::runtime::RuntimeShared;
 use crate::spend::{
-    AtSoftLimit, CallBound, LimitReached, NewCall, ReserveOutcome, SoftLimits, Urgency, WantedCall,
+    AtSoftLimit, CallBound, LimitReached, NewCall, ReserveOutcome, ScopedTurn, SoftLimits, Urgency,
+    WantedCall,
 };
 use crate::{Config, Error};
 
@@ -60,7 +61,11 @@ async fn search(
     };
     let prompt = estimate(&request.system, &request.tools, &request.items) + SEARCHED_TOKENS;
     let wanted = WantedCall {
-        scope: runtime.spend.scope(session, Some(turn.number), turn.parent.as_ref()),
+        scope: runtime.spend.scope(
+            session,
+            Some(ScopedTurn { number: turn.number, max_cost_nano: turn.max_cost_nano }),
+            turn.parent.as_ref(),
+        ),
         bound: CallBound::new(prompt, MAX_ANSWER_TOKENS, facts.prices.as_ref()),
         urgency: Urgency::Foreground { at_soft: AtSoftLimit::Warn },
         consents: vec![],

@@ -135,6 +135,7 @@ pub use spend::{
     limit_status, statement, statement_since,
 };
 pub use subagents::kinds::{KindFile, kind_files};
+pub use subagents::lifecycle::{DeletedTree, delete_tree, restore_tree, trash_tree};
 pub use subagents::tree::{SubagentReport, list_subagents, parent_of, subagent_sessions};
 pub use turn::fallback::{model_facts, model_spec};
 pub use turn::retry::RetryMode;

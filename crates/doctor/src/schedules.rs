@@ -7,9 +7,12 @@ use longhaul_agent::config::Sources;
 use longhaul_agent::schedules::{ScheduleReport, ScheduleStatus, Schedules};
 use longhaul_agent::{Config, JournalPlace, redactor};
 use longhaul_journal::Home;
-use longhaul_transcript::{format_count, format_duration};
+use longhaul_transcript::{format_count, format_duration, shell_quoted, truncate};
 
 use super::Finding;
+
+/// Characters of a question that a run waits with.
+const QUESTION_CHARS: usize = 80;
 
 /// Checks the schedules of a home from outside.
 pub(super) async fn check_home(folder: &Path, sources: &Sources, config: &Config) -> Vec<Finding> {
@@ -60,6 +63,16 @@ fn check_one(report: &ScheduleReport, is_hosted: bool) -> Option<Finding> {
         (ScheduleStatus::Paused, _) if report.reason.is_some() => {
             let to_do = format!("run `longhaul schedules resume {name}` once that is fixed");
             Some(Finding::wrong("schedules", format!("{name} is paused: {reason}"), to_do))
+        }
+        (ScheduleStatus::Asking, _) => {
+            let session = report.running.as_deref().unwrap_or_default();
+            let question = truncate(report.question.as_deref().unwrap_or_default(), QUESTION_CHARS);
+            let found = format!("a run of {name} waits for an answer, and no other one starts: {question}");
+            Some(Finding::wrong(
+                "schedules",
+                found,
+                format!("run `longhaul answer -s {}`", shell_quoted(session)),
+            ))
         }
         (_, Some(late)) => {
             let found = format!("{name} is late: it was due {} ago", format_duration(late * 1_000));

@@ -112,6 +112,7 @@ pub use lifecycle::{
     restore_session, session_times, trash_session, unpin_session,
 };
 pub use names::{bind_session_key, name_session, name_session_with, resolve};
+pub use scoring::{BM25_B, BM25_K1};
 pub use search::{SearchAnswer, SearchHit, SearchQuery, SearchScope, WeightedWord, sessions_with_words};
 pub use sqlite::{ReadThread, RestoreReport, SqliteJournal, SqliteOptions, restore, verify_home};
 pub use stems::stems;

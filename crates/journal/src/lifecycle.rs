@@ -120,8 +120,8 @@ async fn set_trashed(journal: &dyn Journal, id: SessionId, key: &str, trashed: b
     }
 }
 
-/// Deletes a session for good, in the trash or not: its records, its inbox, its extracts, and the blobs that only these
-/// refer to.
+/// Deletes a session for good, in the trash or not: its records, its inbox, its extracts, the list of its subagents, and the blobs that
+/// only these refer to. The subagents themselves stay.
 pub async fn delete_session(journal: &dyn Journal, key: &str) -> Result<DeletedSession> {
     finish_deletions(journal).await?;
     let entry = resolve(journal, key).await?;
@@ -255,6 +255,7 @@ impl SessionLeases {
     /// Removes the streams. The session's own comes last, because its lease ends with it.
     async fn remove_streams(self, journal: &dyn Journal, id: SessionId) -> Result<()> {
         journal.remove(&StreamName::inbox(id), None).await?;
+        journal.remove(&StreamName::tree(id), None).await?;
         journal.remove(&self.extract.stream, Some(&self.extract)).await?;
         journal.remove(&self.session.stream, Some(&self.session)).await
     }

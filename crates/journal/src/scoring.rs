@@ -13,8 +13,10 @@ use crate::question::dates::DateSpan;
 const EARLIER: [f32; 5] = [0.6, 0.4, 0.3, 0.2, 0.1];
 /// The share of a word in the utterances one and two places later.
 const LATER: [f32; 2] = [0.5, 0.3];
-const BM25_K1: f32 = 1.2;
-const BM25_B: f32 = 0.5;
+/// How fast repetitions of a word lose weight (BM25).
+pub const BM25_K1: f32 = 1.2;
+/// How much the length of a text matters (BM25).
+pub const BM25_B: f32 = 0.5;
 /// The least weight of a word, however common it is.
 pub(crate) const MIN_IDF: f64 = 0.5;
 
@@ -38,10 +40,12 @@ impl RecordFlags {
     pub(crate) const NAMES_TIME: Self = Self(1 << 3);
     /// Its words were erased from the index.
     pub(crate) const ERASED: Self = Self(1 << 4);
+    /// What another agent wrote: the input of a subagent, a message, an answer. No person's word.
+    pub(crate) const AGENT: Self = Self(1 << 5);
     /// The first record of its stream. Only in memory.
     const FIRST: Self = Self(1 << 7);
-    /// Somebody said it: it is no tool output.
-    pub(crate) const SPEECH: Self = Self(Self::USER.0 | Self::ASSISTANT.0);
+    /// A person or a model said it: it is no tool output.
+    pub(crate) const SPEECH: Self = Self(Self::USER.0 | Self::ASSISTANT.0 | Self::AGENT.0);
 
     pub(crate) fn has(self, other: Self) -> bool {
         self.0 & other.0 != 0
@@ -139,15 +143,20 @@ impl RecordSet {
 
     /// The records in their order.
     pub(crate) fn iter(&self) -> impl Iterator<Item = usize> {
-        self.words.iter().enumerate().flat_map(|(number, word)| {
-            let mut left = *word;
-            std::iter::from_fn(move || {
-                let bit = left.trailing_zeros() as usize;
-                left &= left.wrapping_sub(1);
-                (bit < 64).then_some(number * 64 + bit)
-            })
-        })
+        set_bits(&self.words)
     }
+}
+
+/// The numbers of the bits that are set, the lowest first.
+pub(crate) fn set_bits(words: &[u64]) -> impl Iterator<Item = usize> {
+    words.iter().enumerate().flat_map(|(number, word)| {
+        let mut left = *word;
+        std::iter::from_fn(move || {
+            let bit = left.trailing_zeros() as usize;
+            left &= left.wrapping_sub(1);
+            (bit < 64).then_some(number * 64 + bit)
+        })
+    })
 }
 
 /// Where a stream begins in the direction of a walk: before its first record, or after it.

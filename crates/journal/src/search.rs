@@ -94,7 +94,7 @@ pub async fn sessions_with_words(journal: &dyn Journal, words: &str) -> Result<H
 pub(crate) struct SearchableText {
     pub(crate) text: String,
     pub(crate) blobs: Vec<BlobRef>,
-    /// Who said it, if it is an utterance: a message between a person and a model. Only utterances count for their
+    /// Who said it, if it is an utterance: a message between a person or an agent and a model. Only utterances count for their
     /// neighbours, because the output of a tool can be about anything.
     speaker: RecordFlags,
     /// Whether it is an input of the user, which the records after it answer.
@@ -150,8 +150,8 @@ impl SearchableText {
 
 fn speaker_of(fact: &SessionRecord) -> RecordFlags {
     match fact {
-        SessionRecord::InputTaken(input) if !input.sender.is_persons_word() => RecordFlags::default(),
-        SessionRecord::Answered(answered) if answered.by == Some(AnsweredBy::Agent) => RecordFlags::default(),
+        SessionRecord::InputTaken(input) if !input.sender.is_persons_word() => RecordFlags::AGENT,
+        SessionRecord::Answered(answered) if answered.by == Some(AnsweredBy::Agent) => RecordFlags::AGENT,
         SessionRecord::InputTaken(_) | SessionRecord::Answered(_) => RecordFlags::USER,
         SessionRecord::Question(_) => RecordFlags::ASSISTANT,
         SessionRecord::Block(block) => match block.item {
@@ -181,6 +181,8 @@ fn session_text(record: SessionRecord) -> Option<(String, Option<BlobRef>)> {
         SessionRecord::Notification(notification) => (notification.text, None),
         SessionRecord::Note(note) => (note.text, None),
         SessionRecord::Question(question) => (question.text, None),
+        // The runtime took the question back: nobody said anything.
+        SessionRecord::Answered(answered) if answered.by == Some(AnsweredBy::Runtime) => return None,
         SessionRecord::Answered(answered) => (answered.answer, None),
         SessionRecord::SystemMessage(SystemMessage { content }) => {
             (lines(content.into_iter().map(|part| part.text)), None)

@@ -1,4 +1,4 @@
-use longhaul_protocol::{Note, SessionId};
+use longhaul_protocol::{Answered, Note, QuestionId, SessionId};
 use proptest::prelude::*;
 
 use super::*;
@@ -39,12 +39,15 @@ fn what_is_said_can_be_found_and_what_only_keeps_the_books_can_not() {
     };
 
     let said = SearchableText::from_record(&record(SessionRecord::Note(Note::new("remember the milk"))));
-    let book_keeping =
-        SearchableText::from_record(&record(SessionRecord::TurnStarted(longhaul_protocol::TurnStarted {
-            turn: 1,
-            cause: None,
-        })));
+    let book_keeping = SearchableText::from_record(&record(SessionRecord::TurnStarted(
+        longhaul_protocol::TurnStarted::new(1),
+    )));
 
+    let answer = |by| {
+        let (id, answer) = (QuestionId::generate(), "withdrawn: the turn ended".to_owned());
+        SearchableText::from_record(&record(SessionRecord::Answered(Answered { id, answer, by: Some(by) })))
+    };
+    assert!(answer(AnsweredBy::User).is_some() && answer(AnsweredBy::Runtime).is_none());
     assert_eq!(said.unwrap().text, "remember the milk");
     assert!(book_keeping.is_none());
 }

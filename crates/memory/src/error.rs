@@ -14,6 +14,9 @@ pub enum Error {
     /// The model call failed, or its answer can't be used.
     #[error("{0}")]
     Model(String),
+    /// The embedding model works, and does not take one of these texts.
+    #[error("{0}")]
+    RefusedTexts(String),
     /// The model answered, and again, without the structure that was asked for.
     #[error("the answer of {model} is not usable: {reason}")]
     Unstructured { model: String, reason: String },

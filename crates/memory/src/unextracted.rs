@@ -3,8 +3,8 @@
 use longhaul_journal::{ImportMark, Journal, Page, import_mark};
 use longhaul_protocol::{Body, ExtractRecord, Extracted, Hash, Record, Seq, SessionId, StreamName};
 
+use crate::excluded_records::ExcludedRecords;
 use crate::extraction::shown_tokens;
-use crate::passed_over::PassedOver;
 use crate::stream_reader::{PAGE_LIMIT, read_page_from};
 use crate::{Result, UtteranceReader};
 
@@ -161,7 +161,7 @@ pub struct UnextractedCounter {
     /// The last record of the span about which the model gave no usable answer.
     failed_through: Option<Seq>,
     reader: UtteranceReader,
-    passed_over: PassedOver,
+    excluded_records: ExcludedRecords,
     /// The last record that was read, and the last record at which no turn was open.
     read_through: Seq,
     rest_through: Seq,
@@ -185,7 +185,7 @@ impl UnextractedCounter {
         }
         if self.through > self.read_through {
             (self.reader, self.read_through) = (UtteranceReader::default(), self.through);
-            self.passed_over = PassedOver::default();
+            self.excluded_records = ExcludedRecords::default();
         }
         self.read_new(journal, session).await?;
         let after = self.failed_through.unwrap_or(0);
@@ -214,7 +214,7 @@ impl UnextractedCounter {
                 let new = new_utterances.iter().filter(|new_utterances| new_utterances.seq > self.through);
                 self.new_utterances
                     .extend(new.map(|new_utterances| (new_utterances.seq, shown_tokens(new_utterances))));
-                if let Some(records) = self.passed_over.apply(&record) {
+                if let Some(records) = self.excluded_records.apply(&record) {
                     self.new_utterances.retain(|(seq, _)| !records.contains(seq));
                 }
             }

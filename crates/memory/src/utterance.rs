@@ -89,6 +89,8 @@ impl UtteranceReader {
             SessionRecord::Answered(Answered { answer, by: Some(AnsweredBy::Agent), .. }) => {
                 untrusted_utterance(seq, "another agent".to_owned(), &answer)
             }
+            // Nobody said it: the runtime took the question back.
+            SessionRecord::Answered(Answered { by: Some(AnsweredBy::Runtime), .. }) => return vec![],
             SessionRecord::Answered(answered) => self.user_utterance(seq, answered.answer),
             SessionRecord::Question(question) => {
                 let text = format!("(asks the user) {}", truncated(&question.text, MAX_QUESTION_BYTES));

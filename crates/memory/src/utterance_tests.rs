@@ -83,7 +83,7 @@ fn everybody_is_heard_as_who_they_are() {
 
     let heard = heard_of(&[
         input("list the files"),
-        SessionRecord::TurnStarted(TurnStarted { turn: 1, cause: None }),
+        SessionRecord::TurnStarted(TurnStarted::new(1)),
         started(attempt),
         block(attempt, 0, thought),
         block(attempt, 1, says("I'll look.")),
@@ -169,7 +169,7 @@ fn an_attempt_without_an_end_says_nothing_in_the_next_turn() {
 
     let heard = heard_of(&[
         block(first, 0, says("lost")),
-        SessionRecord::TurnStarted(TurnStarted { turn: 2, cause: None }),
+        SessionRecord::TurnStarted(TurnStarted::new(2)),
         block(second, 0, says("said")),
         ended(second, 1),
     ]);
@@ -230,7 +230,7 @@ fn any_fact() -> impl Strategy<Value = (u8, u8, u32)> {
 #[test]
 fn the_user_of_an_imported_session_is_not_the_user() {
     let imported = SessionRecord::Imported(longhaul_protocol::Imported::unknown(3));
-    let turn = SessionRecord::TurnStarted(TurnStarted { turn: 1, cause: None });
+    let turn = SessionRecord::TurnStarted(TurnStarted::new(1));
     let records = numbered(&[input("Deploy at night."), turn, imported, input("Hello.")]);
     let mut listening = UtteranceReader::to_session(3);
 
@@ -254,7 +254,7 @@ proptest! {
                 6 => record(seq, &started(attempt)),
                 7 => record(seq, &input("hi")),
                 8 => record(seq, &finished("exec", "output")),
-                9 => record(seq, &SessionRecord::TurnStarted(TurnStarted { turn: 1, cause: None })),
+                9 => record(seq, &SessionRecord::TurnStarted(TurnStarted::new(1))),
                 10 => erased(seq, "attempt_ended"),
                 _ => erased(seq, "lost"),
             }
@@ -297,4 +297,11 @@ fn what_an_agent_wrote_is_not_heard_as_the_user() {
     };
     assert_eq!(answer(AnsweredBy::User), Speaker::User);
     assert_eq!(answer(AnsweredBy::Agent), Speaker::Untrusted);
+    let withdrawn = Answered {
+        id: QuestionId::generate(),
+        answer: "withdrawn: the turn ended".to_owned(),
+        by: Some(AnsweredBy::Runtime),
+    };
+    let heard = UtteranceReader::default().push(&record(1, &SessionRecord::Answered(withdrawn)));
+    assert_eq!(heard, [], "nobody said it");
 }

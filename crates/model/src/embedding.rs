@@ -52,15 +52,15 @@ impl EmbeddingModel {
         self.endpoint.entry.as_ref().and_then(|entry| entry.prices)
     }
 
-    /// One vector for each text, in their order. Fails if they don't come within `patience`.
+    /// One vector for each text, in their order. Fails if they don't come within `timeout`.
     pub async fn embed(
         &self,
         texts: &[String],
-        patience: Duration,
+        timeout: Duration,
         permit: &CallPermit,
     ) -> Result<Vec<Vec<f32>>, ModelFailure> {
         permit.begin_call();
-        let answered = self.call(texts, patience).await;
+        let answered = self.call(texts, timeout).await;
         let counted = answered.as_ref().ok().map(|(_, tokens)| *tokens);
         permit.end_call(counted);
         answered.map(|(vectors, _)| vectors)
@@ -69,20 +69,20 @@ impl EmbeddingModel {
     async fn call(
         &self,
         texts: &[String],
-        patience: Duration,
+        timeout: Duration,
     ) -> Result<(Vec<Vec<f32>>, TokenCounts), ModelFailure> {
         let endpoint = &self.endpoint;
         let late = || {
-            let (host, seconds) = (endpoint.host(), patience.as_secs());
+            let (host, seconds) = (endpoint.host(), timeout.as_secs());
             ModelFailure::new(FailureClass::Timeout, format!("no embeddings from {host} within {seconds} s"))
         };
-        let deadline = Instant::now() + patience;
+        let deadline = Instant::now() + timeout;
         let body = serde_json::json!({ "model": endpoint.model, "input": texts, "encoding_format": "float" });
         let request = HttpRequest {
             url: format!("{}/embeddings", endpoint.base_url.trim_end_matches('/')),
             headers: endpoint.protocol.headers(endpoint.key.as_ref().map(|key| key.value.as_str())),
             body: Some(body.to_string().into_bytes()),
-            connect_within: endpoint.clocks.connect.min(patience),
+            connect_within: endpoint.clocks.connect.min(timeout),
         };
         let trouble = |error: TransportError| endpoint.transport_failure(&error, true);
         let sent = timeout_at(deadline, self.transport.send(request)).await;

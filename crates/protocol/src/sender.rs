@@ -67,7 +67,8 @@ impl Sender {
     /// Why a turn that the input begins calls models.
     pub fn cause(&self) -> Cause {
         match self {
-            Self::Person | Self::Agent { .. } | Self::Unknown => Cause::Turn,
+            Self::Person => Cause::Turn,
+            Self::Agent { .. } | Self::Unknown => Cause::Message,
             Self::Schedule { .. } => Cause::Schedule,
             Self::Parent { .. } => Cause::Subagent,
         }

@@ -25,10 +25,14 @@ pub enum Cause {
     Turn,
     /// A turn that a schedule began.
     Schedule,
-    /// A turn that the end of a background task began.
+    /// A turn that the end of a command in the background began.
     Task,
+    /// A turn that the end of a subagent in the background began.
+    Child,
     /// A turn of a subagent.
     Subagent,
+    /// A turn that the message of another agent began.
+    Message,
     /// The summary of a compaction.
     Compaction,
     /// Extraction or consolidation.
@@ -44,7 +48,9 @@ impl Cause {
             Self::Turn => "turn",
             Self::Schedule => "schedule",
             Self::Task => "task",
+            Self::Child => "child",
             Self::Subagent => "subagent",
+            Self::Message => "message",
             Self::Compaction => "compaction",
             Self::Memory => "memory",
             Self::Title => "title",

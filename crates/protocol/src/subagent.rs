@@ -55,6 +55,9 @@ pub struct Ancestor {
     /// Billionths of a US dollar that it may spend, with everything below it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub budget_nano: Option<u64>,
+    /// Billionths of a US dollar that the turn may cost with everything that it starts, as its schedule says.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub turn_max_nano: Option<u64>,
 }
 
 /// A folder or file that a subagent may use.

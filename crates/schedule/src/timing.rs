@@ -43,7 +43,7 @@ impl Timing {
         })
     }
 
-    /// Checks a spec that somebody has just written: like [`parse`](Self::parse), and its only time must be ahead.
+    /// Checks a spec that a person or an agent has just written: like [`parse`](Self::parse), and its only time must be ahead.
     pub fn check_new(spec: &ScheduleSpec, now: At) -> Result<Self, Error> {
         let timing = Self::parse(&spec.name, spec, now)?;
         match (&timing.slots, &spec.at) {

@@ -13,6 +13,8 @@ pub enum EmbeddingManner {
     Well(usize),
     /// With one vector too few.
     Short,
+    /// With a vector for each text, and with 400 if one of them has this word.
+    Refusing(&'static str),
     /// With 500.
     Failing,
     /// Never.
@@ -83,6 +85,10 @@ fn answer(mut stream: TcpStream, manner: &Mutex<EmbeddingManner>, asked: &Mutex<
         let (status, reply) = match *manner.lock().unwrap() {
             EmbeddingManner::Well(length) => ("200 OK", vectors(&texts, length)),
             EmbeddingManner::Short => ("200 OK", vectors(&texts[1..], 8)),
+            EmbeddingManner::Refusing(word) if texts.iter().any(|text| text.contains(word)) => {
+                ("400 Bad Request", json!({"error": {"message": "can't embed this input"}}))
+            }
+            EmbeddingManner::Refusing(_) => ("200 OK", vectors(&texts, 8)),
             EmbeddingManner::Failing => {
                 ("500 Internal Server Error", json!({"error": {"message": "out of memory"}}))
             }

@@ -1,5 +1,6 @@
 //! A real journal with a fault in front of it.
 
+use std::collections::HashMap;
 use std::path::Path;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -9,7 +10,7 @@ use longhaul_journal::{
     Append, Blob, Error, Head, Holder, Journal, Lease, Page, Result, SearchAnswer, SearchQuery, SessionEntry,
     StreamSize, Subscribers, Subscription, VerifyReport, WakeSignals,
 };
-use longhaul_protocol::{Hash, NewRecord, Record, Seq, SessionId, StreamName};
+use longhaul_protocol::{At, Hash, NewRecord, Record, Seq, SessionId, StreamName};
 use tokio::sync::watch;
 
 /// A moment at which the runtime ends as if by `kill -9`.
@@ -37,9 +38,10 @@ pub struct FaultyJournal {
     /// The families of streams whose appends count.
     families: &'static [&'static str],
     crashed: watch::Sender<bool>,
-    /// Operations that the journal works on. A process that dies takes them along; here they come to their end.
-    under_way: watch::Sender<usize>,
     inner: Arc<Mutex<Inner>>,
+    /// Requests to the journal that go on, also if the process dies meanwhile. Counted only for schedules, whose process ends in the middle
+    /// of several actions.
+    under_way: Option<Arc<watch::Sender<usize>>>,
 }
 
 #[derive(Default)]
@@ -56,11 +58,15 @@ struct Inner {
     release_takes: Duration,
     release_refusal: Option<Error>,
     read_takes: Duration,
+    record_times: RecordTimes,
     records_read: usize,
     read_refusal: Option<Error>,
     listing_refusal: Option<Error>,
     adoption_crash: Option<CrashMoment>,
 }
+
+/// When records were appended in simulated time.
+pub type RecordTimes = Arc<Mutex<HashMap<(StreamName, Seq), At>>>;
 
 impl FaultyJournal {
     /// A journal with this fault.
@@ -75,7 +81,15 @@ impl FaultyJournal {
 
     /// A journal with this fault, which counts the appends of schedules instead: to their streams, to the keys of sessions, and to inboxes.
     pub fn of_schedules(journal: Arc<dyn Journal>, crash: Option<Crash>) -> Arc<Self> {
-        Self::counting(journal, crash, &["schedule", "schedules", "names", "inbox"])
+        let families = &["schedule", "schedules", "names", "inbox"];
+        let faulty = Self { under_way: Some(Arc::default()), ..Self::new_counting(journal, crash, families) };
+        Arc::new(faulty)
+    }
+
+    /// A journal with this fault, which counts the appends of trees of subagents instead: also to inboxes, to the keys of sessions and to the
+    /// trees.
+    pub fn of_trees(journal: Arc<dyn Journal>, crash: Option<Crash>) -> Arc<Self> {
+        Self::counting(journal, crash, &["session", "inbox", "names", "tree"])
     }
 
     fn counting(
@@ -83,8 +97,28 @@ impl FaultyJournal {
         crash: Option<Crash>,
         families: &'static [&'static str],
     ) -> Arc<Self> {
-        let (crashed, under_way) = (watch::Sender::new(false), watch::Sender::new(0));
-        Arc::new(Self { journal, crash, families, crashed, under_way, inner: Arc::default() })
+        Arc::new(Self::new_counting(journal, crash, families))
+    }
+
+    fn new_counting(
+        journal: Arc<dyn Journal>,
+        crash: Option<Crash>,
+        families: &'static [&'static str],
+    ) -> Self {
+        let crashed = watch::Sender::new(false);
+        Self { journal, crash, families, crashed, inner: Arc::default(), under_way: None }
+    }
+
+    /// Does a request to the journal, to its end even if the process that made it is gone by then.
+    async fn request<T: Send + 'static>(&self, request: impl Future<Output = T> + Send + 'static) -> T {
+        let Some(under_way) = self.under_way.clone() else { return request.await };
+        under_way.send_modify(|count| *count += 1);
+        let done = tokio::spawn(async move {
+            let done = request.await;
+            under_way.send_modify(|count| *count -= 1);
+            done
+        });
+        done.await.unwrap()
     }
 
     /// Waits for the crash.
@@ -154,6 +188,11 @@ impl FaultyJournal {
         self.inner.lock().unwrap().read_takes = time;
     }
 
+    /// Readers see these times in place of those at which the records were appended.
+    pub fn set_record_times(&self, times: RecordTimes) {
+        self.inner.lock().unwrap().record_times = times;
+    }
+
     /// The records that were read so far, in all streams.
     pub fn records_read(&self) -> usize {
         self.inner.lock().unwrap().records_read
@@ -202,9 +241,11 @@ impl FaultyJournal {
         }
     }
 
-    /// Gives back what a process that died would have lost, once nothing of it is under way.
+    /// Gives back what a process that died would have lost.
     pub async fn release_leases(&self) {
-        self.under_way.subscribe().wait_for(|count| *count == 0).await.unwrap();
+        if let Some(under_way) = &self.under_way {
+            under_way.subscribe().wait_for(|count| *count == 0).await.unwrap();
+        }
         let leases = std::mem::take(&mut self.inner.lock().unwrap().leases);
         for lease in leases {
             self.journal.release_lease(&lease).await.unwrap();
@@ -216,18 +257,6 @@ impl FaultyJournal {
         if self.has_crashed() {
             std::future::pending::<()>().await;
         }
-    }
-
-    /// Does something to its end, even if the caller is gone before.
-    async fn finish<T: Send + 'static>(&self, act: impl Future<Output = T> + Send + 'static) -> T {
-        let under_way = self.under_way.clone();
-        under_way.send_modify(|count| *count += 1);
-        let finishing = tokio::spawn(async move {
-            let done = act.await;
-            under_way.send_modify(|count| *count -= 1);
-            done
-        });
-        finishing.await.unwrap()
     }
 
     async fn die(&self) -> ! {
@@ -278,7 +307,7 @@ impl Journal for FaultyJournal {
         };
         let failure = self.inner.lock().unwrap().failure_after_commit.take_if(is_described);
         let journal = self.journal.clone();
-        let records = self.finish(async move { journal.append(append).await }).await;
+        let records = self.request(async move { journal.append(append).await }).await;
         if let (Some((_, error)), Ok(_)) = (failure, &records) {
             return Err(error);
         }
@@ -293,21 +322,28 @@ impl Journal for FaultyJournal {
 
     async fn acquire_lease(&self, stream: &StreamName) -> Result<Lease> {
         self.lives().await;
-        let (journal, inner, stream) = (self.journal.clone(), self.inner.clone(), stream.clone());
-        let crashed = self.crashed.subscribe();
-        let acquiring = async move {
+        let (journal, stream) = (self.journal.clone(), stream.clone());
+        let (inner, crashed) = (self.inner.clone(), self.crashed.subscribe());
+        let acquire = async move {
             let lease = journal.acquire_lease(&stream).await?;
-            if *crashed.borrow() {
-                // A dead process keeps no lease.
+            let has_crashed = {
+                // Under the lock, so that `release_leases` finds every lease that was acquired before the crash.
+                let mut inner = inner.lock().unwrap();
+                let has_crashed = *crashed.borrow();
+                if !has_crashed {
+                    inner.leases.push(lease.clone());
+                }
+                has_crashed
+            };
+            if has_crashed {
+                // The request was under way when the process died: a dead process keeps no lease.
                 journal.release_lease(&lease).await?;
-            } else {
-                inner.lock().unwrap().leases.push(lease.clone());
             }
             Ok(lease)
         };
-        let lease = self.finish(acquiring).await?;
+        let acquired = self.request(acquire).await;
         self.lives().await;
-        Ok(lease)
+        acquired
     }
 
     async fn read(&self, stream: &StreamName, from: Seq, page: Page) -> Result<Vec<Record>> {
@@ -318,7 +354,12 @@ impl Journal for FaultyJournal {
         if let Some(error) = refusal {
             return Err(error);
         }
-        let records = self.journal.read(stream, from, page).await?;
+        let mut records = self.journal.read(stream, from, page).await?;
+        let times = self.inner.lock().unwrap().record_times.clone();
+        for record in &mut records {
+            let time = times.lock().unwrap().get(&(stream.clone(), record.seq)).copied();
+            record.at = time.unwrap_or(record.at);
+        }
         self.inner.lock().unwrap().records_read += records.len();
         Ok(records)
     }

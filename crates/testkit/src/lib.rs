@@ -44,7 +44,7 @@ pub use embedding_server::{EmbeddingManner, EmbeddingServer};
 pub use events::{collect_until, ended_turn};
 pub use history::repeat_turn;
 pub use invariants::{broken_rules, of_newest_epoch, records_of};
-pub use journal::{Crash, CrashMoment, FaultyJournal};
+pub use journal::{Crash, CrashMoment, FaultyJournal, RecordTimes};
 pub use mcp::{McpHttpServer, write_mcp_server};
 pub use model::{GatedModel, ModelGate, RecordingModel, RoutedModel};
 pub use postgres_server::{PgBouncer, PostgresServer, StopMode};

@@ -91,7 +91,7 @@ mod web;
 
 pub use approval::{
     ApprovalAction, ApprovalPolicy, ApprovalVerdict, InvalidRule, JudgedCall, ToolApprovalRule,
-    describe_grant, is_granted, suggest_grant,
+    describe_grant, is_granted, only_looks, suggest_grant,
 };
 pub use arguments::{parse as parse_arguments, quoted_value};
 pub use ask_user::{UserQuestion, ask_user_tool};

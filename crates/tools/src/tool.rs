@@ -101,6 +101,8 @@ pub struct ToolInvocation {
 pub struct CallingTurn {
     /// Its number.
     pub number: u64,
+    /// Billionths of a US dollar that it may cost with everything that it starts, as its schedule says.
+    pub max_cost_nano: Option<u64>,
     /// The permission mode.
     pub mode: PermissionMode,
     /// The model of the session, if it has one of its own.
@@ -114,7 +116,14 @@ pub struct CallingTurn {
 impl Default for CallingTurn {
     /// A turn that may do nothing without asking.
     fn default() -> Self {
-        Self { number: 0, mode: PermissionMode::Ask, model: None, parent: None, child: None }
+        Self {
+            number: 0,
+            max_cost_nano: None,
+            mode: PermissionMode::Ask,
+            model: None,
+            parent: None,
+            child: None,
+        }
     }
 }
 

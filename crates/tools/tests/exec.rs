@@ -107,6 +107,7 @@ impl Workplace {
             kept_in: None,
             remote_task: None,
             child: None,
+            changes_nothing: false,
         };
         self.tool.resume(call, &started).await
     }

@@ -45,7 +45,7 @@ fn order(kind: OrderKind) -> SessionRecord {
 }
 
 fn turn(turn: u64) -> SessionRecord {
-    SessionRecord::TurnStarted(TurnStarted { turn, cause: None })
+    SessionRecord::TurnStarted(TurnStarted::new(turn))
 }
 
 fn attempt(attempt: AttemptId) -> SessionRecord {

@@ -90,7 +90,9 @@ pub(crate) fn cause_text(cause: Option<Cause>) -> Option<&'static str> {
     match cause? {
         Cause::Schedule => Some("by a schedule"),
         Cause::Task => Some("by the end of a task"),
+        Cause::Child => Some("by the end of a subagent"),
         Cause::Subagent => Some("by the parent agent"),
+        Cause::Message => Some("by another agent"),
         Cause::Turn | Cause::Compaction | Cause::Memory | Cause::Title => None,
     }
 }

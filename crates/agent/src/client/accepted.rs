@@ -64,7 +64,8 @@ pub(crate) async fn accept_input(
 }
 
 /// Appends an order to an inbox without waking its session. If the key was used before, returns the first order; an error if that
-/// says something else. This is the one way for an order, but for an answer, which the second of two clients must not give.
+/// says something else. This is the one way for an order, but for an answer (`accept_answer`),
+/// which the second of two clients must not give.
 pub(crate) async fn accept_order(
     journal: &dyn Journal,
     redactor: &Redactor,

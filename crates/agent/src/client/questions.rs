@@ -45,13 +45,9 @@ pub(super) async fn answer_question(
     let kind = OrderKind::Answer { question, answer: answer.to_owned(), sender };
     let order = Order { id: OrderId::generate(), kind };
     let id = order.id;
-    // Two answers to one question have the same key, so the second is refused.
-    let order = with_after(InboxRecord::Order(order).encode(), after).with_key(&answer_key(question));
     let inbox = StreamName::inbox(session);
-    let seq = match journal.append(Append::to(&inbox).record(order)).await {
-        Ok(records) => records[0].seq,
-        Err(JournalError::Duplicate { .. }) => return settled("it was just answered"),
-        Err(error) => return Err(error.into()),
+    let Some(seq) = accept_answer(journal, session, question, order, after).await? else {
+        return settled("it was just answered");
     };
     // The holder also finds the answer without this wake.
     let _ = journal.wake_holder(&StreamName::session(session)).await;
@@ -62,8 +58,25 @@ pub(super) async fn answer_question(
 }
 
 /// The idempotency key of the answer to a question.
-pub(crate) fn answer_key(question: QuestionId) -> String {
+fn answer_key(question: QuestionId) -> String {
     format!("answer-{question}")
+}
+
+/// Appends the order with an answer to an inbox. `after` is the last record of the session. `None` if the question has an answer: two
+/// answers to one question have the same key, so the second is refused.
+pub(crate) async fn accept_answer(
+    journal: &dyn Journal,
+    session: SessionId,
+    question: QuestionId,
+    order: Order,
+    after: Seq,
+) -> Result<Option<Seq>> {
+    let order = with_after(InboxRecord::Order(order).encode(), after).with_key(&answer_key(question));
+    match journal.append(Append::to(&StreamName::inbox(session)).record(order)).await {
+        Ok(records) => Ok(records.first().map(|record| record.seq)),
+        Err(JournalError::Duplicate { .. }) => Ok(None),
+        Err(error) => Err(error.into()),
+    }
 }
 
 /// The order that gave this answer to this question, if one did.

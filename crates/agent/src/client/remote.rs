@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use longhaul_journal::{Error as JournalError, Journal, put_with_blobs, records};
 use longhaul_protocol::{
-    Event, EventKind, InboxRecord, InputId, JoinMode, Order, OrderId, OrderKind, Record, Seq, SessionId,
+    At, Event, EventKind, InboxRecord, InputId, JoinMode, Order, OrderId, OrderKind, Record, Seq, SessionId,
     SessionRecord, StreamName, TurnEnded,
 };
 use tokio::time::{Instant, MissedTickBehavior};
@@ -21,6 +21,7 @@ use crate::replay::{load, load_through};
 use crate::session::Work;
 use crate::session::events::event_of;
 use crate::session::state::State;
+use crate::subagents::child::cost_of_subagents;
 use crate::{Error, Result};
 
 /// How often the client checks that a process still runs the session.
@@ -248,10 +249,11 @@ impl RequestProgress {
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) enum InputOutcome {
     /// It was taken back before a turn took it.
-    Withdrawn,
+    Withdrawn { at: At },
     Ended {
+        at: At,
         ended: TurnEnded,
-        /// US dollars that the turn cost; `None` if a price is unknown.
+        /// US dollars that the turn cost, with its subagents so far; `None` if a price is unknown.
         cost: Option<f64>,
     },
 }
@@ -267,21 +269,30 @@ pub(crate) async fn input_outcome(
     let state = load_through(journal, key, id, after).await?;
     let awaited = WaitTarget::Input(input);
     let mut progress = RequestProgress { state, awaited, is_taken: false, last_record_at: Instant::now() };
-    let (mut turn, mut cost) = (None, Some(0.0));
+    let (mut turn, mut cost, mut children) = (None, Some(0.0), Vec::new());
     let stream = StreamName::session(id);
     let mut cursor = records(journal, &stream, after + 1);
     while let Some(record) = cursor.next().await? {
-        if let Ok(SessionRecord::Usage(usage)) = SessionRecord::decode(&record) {
-            cost = cost.zip(usage.cost).map(|(sum, cost)| sum + cost);
+        match SessionRecord::decode(&record) {
+            Ok(SessionRecord::Usage(usage)) => {
+                cost = cost.zip(usage.cost).map(|(sum, cost)| sum + cost);
+            }
+            Ok(SessionRecord::TaskStarted(task)) => children.extend(task.session),
+            _ => {}
         }
         match progress.apply(key, &record)? {
-            Some(RequestOutcome::Ended(ended)) => return Ok(Some(InputOutcome::Ended { ended, cost })),
-            Some(_) => return Ok(Some(InputOutcome::Withdrawn)),
+            Some(RequestOutcome::Ended(ended)) => {
+                let of_children = cost_of_subagents(journal, children).await?;
+                let cost = cost.zip(of_children).map(|(own, of_children)| own + of_children);
+                return Ok(Some(InputOutcome::Ended { at: record.at, ended, cost }));
+            }
+            Some(_) => return Ok(Some(InputOutcome::Withdrawn { at: record.at })),
             None => {}
         }
         let open_turn = progress.state.turn.as_ref().map(|turn| turn.number);
         if open_turn != turn {
             (turn, cost) = (open_turn, Some(0.0));
+            children.clear();
         }
     }
     Ok(None)

@@ -426,7 +426,7 @@ fn a_turn_that_is_run_again_keeps_its_request_in_its_middle() {
     let case = full(vec![exchange_of(1_500)], Stands::Rests);
     let mut state = case.state();
     (state.request_turn, state.turn_request) = (1, Some(crate::session::state::TurnRequest::Retry));
-    apply(&mut state, &SessionRecord::TurnStarted(TurnStarted { turn: 2, cause: None }));
+    apply(&mut state, &SessionRecord::TurnStarted(TurnStarted::new(2)));
     apply(&mut state, &SessionRecord::StepStarted(StepStarted::new(1)));
     let space = case.space(&state);
 

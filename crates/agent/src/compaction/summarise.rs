@@ -19,6 +19,7 @@ use longhaul_protocol::{
 };
 
 use crate::compaction::plan::CompactionTrigger;
+use crate::session::state::Turn;
 use crate::spend::{
     AtSoftLimit, CallBound, LimitReached, NewCall, ReserveOutcome, SoftLimits, Urgency, WantedCall,
 };
@@ -284,7 +285,7 @@ fn reserve_summary(
         model: call.model.name().to_owned(),
         prices: call.capabilities.prices,
         wanted: WantedCall {
-            scope: runtime.spend.scope(session, turn.map(|turn| turn.number), state.parent()),
+            scope: runtime.spend.scope(session, turn.map(Turn::scoped), state.parent()),
             bound,
             urgency: match trigger {
                 CompactionTrigger::Idle => runtime.spend.background(session, bound),

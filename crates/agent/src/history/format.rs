@@ -32,6 +32,9 @@ impl RecordView {
             SessionRecord::Answered(Answered { answer, by: Some(AnsweredBy::Agent), .. }) => {
                 ("answer of another agent".to_owned(), answer)
             }
+            SessionRecord::Answered(Answered { answer, by: Some(AnsweredBy::Runtime), .. }) => {
+                ("question taken back by the runtime".to_owned(), answer)
+            }
             SessionRecord::Answered(answered) => ("answer of a person".to_owned(), answered.answer),
             SessionRecord::OrderTaken(OrderTaken {
                 order: Order { kind: OrderKind::AddContext { text }, .. },

@@ -55,7 +55,8 @@ use single_flight::SingleFlight;
 #[cfg(test)]
 pub(crate) use tools::memory_note_about;
 pub(crate) use tools::{
-    FoundMemories, MemoryAccess, NO_MEMORY, NoteHooks, PagesChangedFn, find_memories, memory_note_tool,
+    FoundMemories, MemoryAccess, NO_MEMORY, NoteHooks, OwnRecords, PagesChangedFn, find_memories,
+    memory_note_tool,
 };
 
 use crate::runtime::slot::SessionSlot;

@@ -61,7 +61,7 @@ impl Desk {
         let (id, mode) = (InputId::generate(), JoinMode::Join);
         let input = InputTaken::of(Input::new(id, text, mode), 1);
         let seq = self.append(session, SessionRecord::InputTaken(input)).await;
-        self.append(session, SessionRecord::TurnStarted(TurnStarted { turn: 1, cause: None })).await;
+        self.append(session, SessionRecord::TurnStarted(TurnStarted::new(1))).await;
         seq
     }
 
@@ -177,6 +177,28 @@ async fn a_call_that_says_nothing_is_refused() {
     let refused = [no_words, too_long, no_note, no_page, no_memory];
     assert!(refused.iter().all(|finished| finished.is_error), "{refused:?}");
     assert!(!nothing.is_error && nothing.content.starts_with("[nothing"), "{nothing:?}");
+}
+
+/// Y11: what this session said about it does not use up the room of what memory has.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_long_session_leaves_room_for_what_memory_has() {
+    let desk = Desk::new().await;
+    let before = desk.session("cli:before", "/home/a/web").await;
+    let there = desk
+        .said(before, "The archive of the old harbour, which is closed on Mondays, is in the cellar.")
+        .await;
+    desk.end(before).await;
+    let now = desk.session("cli:now", "/home/a/web").await;
+    for number in 0..60 {
+        desk.said(now, &format!("Harbour archive: harbour number {number} and archive number {number}."))
+            .await;
+    }
+    desk.end(now).await;
+    desk.said(now, "Where is it?").await;
+
+    let found = desk.call(now, "recall", serde_json::json!({"query": "harbour archive"})).await;
+
+    assert!(found.content.contains(&format!("\nIn memory:\n[cli:before#{there}] ")), "{}", found.content);
 }
 
 /// C10, Y11: one call looks in both, and nothing of this session is shown twice.

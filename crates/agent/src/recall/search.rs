@@ -9,7 +9,7 @@ use serde::Deserialize;
 
 use crate::Result;
 use crate::history::{FoundRecords, find_records};
-use crate::memory::{FoundMemories, MemoryAccess, NO_MEMORY, find_memories};
+use crate::memory::{FoundMemories, MemoryAccess, NO_MEMORY, OwnRecords, find_memories};
 
 /// The most hits in this session, if the call names no limit.
 const DEFAULT_SESSION_HITS: usize = 10;
@@ -120,14 +120,15 @@ async fn search_memory(
     query: &str,
     limit: Option<usize>,
 ) -> Result<ToolOutcome> {
-    let Some(found) = find_memories(access, session, query, memory_budget(limit)).await? else {
+    let Some(found) =
+        find_memories(access, session, OwnRecords::BeforeTurn, query, memory_budget(limit)).await?
+    else {
         return Ok(ToolOutcome::error(NO_MEMORY));
     };
-    let lines: Vec<String> = found.hits.into_iter().map(|hit| hit.line).collect();
-    Ok(ToolOutcome::ok(format_hits(&lines, NOT_IN_MEMORY, found.unindexed, found.warning)))
+    Ok(ToolOutcome::ok(format_hits(&found.lines, NOT_IN_MEMORY, found.unindexed, found.warning)))
 }
 
-/// Hits in this session, then those in memory that are not of this session's records.
+/// Hits in this session, then those in memory, without this session's records.
 async fn search_both(
     access: &MemoryAccess,
     session: SessionId,
@@ -135,10 +136,9 @@ async fn search_both(
     limit: Option<usize>,
 ) -> Result<ToolOutcome> {
     let here = find_records(&access.journal, session, query, session_hits(limit)).await?;
-    let remembered = find_memories(access, session, query, memory_budget(limit)).await?;
-    let FoundMemories { hits, unindexed, warning } = remembered.unwrap_or_default();
-    let elsewhere = hits.into_iter().filter(|hit| hit.record_of != Some(session));
-    let elsewhere: Vec<String> = elsewhere.map(|hit| hit.line).collect();
+    let budget = memory_budget(limit);
+    let remembered = find_memories(access, session, OwnRecords::None, query, budget).await?;
+    let FoundMemories { lines: elsewhere, unindexed, warning } = remembered.unwrap_or_default();
     let mut sections = Vec::new();
     for (heading, lines) in [("In this session:", here.lines), ("In memory:", elsewhere)] {
         if !lines.is_empty() {

@@ -24,6 +24,7 @@ use crate::journal_place::JournalPlace;
 use crate::memory::Memory;
 use crate::prompt::git_status::GitStatusProbe;
 use crate::prompt::prompt_text;
+use crate::schedules::SharedCatalog;
 use crate::schedules::runner::RunnerHandle;
 use crate::secrets::{hidden_variables, redactor_for};
 use crate::spend::{SpendLedger, SpendLimits};
@@ -200,6 +201,7 @@ impl RuntimeBuilder {
             activity: ActivityTracker::default(),
             idle,
             schedules: RunnerHandle::default(),
+            schedule_catalog: SharedCatalog::default(),
             spend,
             all_sessions_hub: Arc::default(),
             questions: QuestionIndex::default(),

@@ -37,8 +37,8 @@ use crate::housekeeping::{cleanup, scheduler};
 use crate::memory::Memory;
 use crate::prompt::git_status::GitStatusProbe;
 use crate::runtime::slot::SessionSlot;
-use crate::schedules::Schedules;
 use crate::schedules::runner::{self, RunnerHandle};
+use crate::schedules::{Schedules, SharedCatalog};
 use crate::secrets::key_variables;
 use crate::session::state::State;
 use crate::spend::SpendLedger;
@@ -97,6 +97,7 @@ pub(crate) struct RuntimeShared {
     pub(crate) idle: SchedulerHandle,
     /// Wakes the runner of the schedules.
     pub(crate) schedules: RunnerHandle,
+    pub(crate) schedule_catalog: SharedCatalog,
     pub(crate) spend: SpendLedger,
     pub(crate) memory: Memory,
     /// Watchers of all sessions.
@@ -332,6 +333,7 @@ impl Runtime {
     pub fn schedules(&self) -> Schedules {
         let config = &self.0.config.settings.schedule;
         Schedules::new(self.0.journal.clone(), self.0.redactor.clone(), config)
+            .with_catalog(self.0.schedule_catalog.clone())
     }
 
     /// The tasks of all sessions.

@@ -22,9 +22,9 @@ use crate::replay::load;
 use crate::spend::nano;
 use crate::{Error, Result};
 
-/// Where schedules act.
+/// The journal in which schedules decide and fire.
 #[derive(Clone)]
-pub(crate) struct Desk {
+pub(crate) struct ScheduleStore {
     pub(crate) journal: Arc<dyn Journal>,
     pub(crate) redactor: Arc<Redactor>,
 }
@@ -38,16 +38,16 @@ pub(crate) struct ActionReport {
 
 /// The stream of one schedule, under its lease.
 struct ScheduleStream<'a> {
-    desk: &'a Desk,
+    store: &'a ScheduleStore,
     lease: Lease,
     state: &'a mut ScheduleState,
 }
 
 impl<'a> ScheduleStream<'a> {
-    async fn open(desk: &'a Desk, id: &str, state: &'a mut ScheduleState) -> Result<Self> {
+    async fn open(store: &'a ScheduleStore, id: &str, state: &'a mut ScheduleState) -> Result<Self> {
         let stream = schedule_stream(id)?;
-        let lease = desk.journal.acquire_lease(&stream).await?;
-        Ok(Self { desk, lease, state })
+        let lease = store.journal.acquire_lease(&stream).await?;
+        Ok(Self { store, lease, state })
     }
 
     /// Appends records after those that the state has, and applies them. If another process has appended meanwhile, nothing is
@@ -56,8 +56,8 @@ impl<'a> ScheduleStream<'a> {
         let append = Append::under(&self.lease).expecting(self.state.head);
         let append = records
             .into_iter()
-            .fold(append, |append, record| append.record(self.desk.redactor.redact_record(record.encode())));
-        match self.desk.journal.append(append).await {
+            .fold(append, |append, record| append.record(self.store.redactor.redact_record(record.encode())));
+        match self.store.journal.append(append).await {
             Ok(records) => {
                 for record in &records {
                     let unreadable = |reason| Error::Unreadable { key: record.stream.to_string(), reason };
@@ -67,7 +67,7 @@ impl<'a> ScheduleStream<'a> {
             }
             Err(error) => {
                 if matches!(error, JournalError::Conflict { .. }) {
-                    *self.state = load_state(&*self.desk.journal, &self.lease.stream).await?;
+                    *self.state = load_state(&*self.store.journal, &self.lease.stream).await?;
                 }
                 Err(error.into())
             }
@@ -85,7 +85,7 @@ pub(crate) fn schedule_stream(id: &str) -> Result<StreamName> {
 
 /// Does one thing about a schedule. The state has everything that was appended, also after an error.
 pub(crate) async fn act(
-    desk: &Desk,
+    store: &ScheduleStore,
     entry: &CatalogEntry,
     state: &mut ScheduleState,
     work: Work,
@@ -94,17 +94,17 @@ pub(crate) async fn act(
     if let Work::Pause { failures } = work {
         let last_error = state.last.as_ref().and_then(|last| last.error.as_deref());
         let detail = last_error.map(|error| format!(", the last one with: {error}")).unwrap_or_default();
-        return pause(desk, entry, format!("{failures} runs in a row failed{detail}")).await;
+        return pause(store, entry, format!("{failures} runs in a row failed{detail}")).await;
     }
-    let heads = if work == Work::CheckRuns { Some(changed_runs(desk, state).await?) } else { None };
+    let heads = if work == Work::CheckRuns { Some(changed_runs(store, state).await?) } else { None };
     if heads.as_ref().is_some_and(Vec::is_empty) {
         return Ok(ActionReport::default());
     }
-    let mut stream = ScheduleStream::open(desk, &entry.id, state).await?;
+    let mut stream = ScheduleStream::open(store, &entry.id, state).await?;
     let done = act_under_lease(&mut stream, entry, work, now).await;
     let ScheduleStream { lease, .. } = stream;
     // A lease that can't be released now is this process's own, and is taken again by the next action.
-    let _ = desk.journal.release_lease(&lease).await;
+    let _ = store.journal.release_lease(&lease).await;
     // Only now: what could not be looked at is news at the next check, too.
     if done.is_ok() {
         for run in &mut state.runs {
@@ -116,12 +116,12 @@ pub(crate) async fn act(
 }
 
 /// The sessions of open runs that have grown since the runs were last looked at, or are in the trash or gone, with their heads.
-async fn changed_runs(desk: &Desk, state: &ScheduleState) -> Result<Vec<(SessionId, Seq)>> {
+async fn changed_runs(store: &ScheduleStore, state: &ScheduleState) -> Result<Vec<(SessionId, Seq)>> {
     let mut changed = Vec::new();
     for run in &state.runs {
-        let head = desk.journal.head(&StreamName::session(run.session)).await?.seq;
+        let head = store.journal.head(&StreamName::session(run.session)).await?.seq;
         let is_trashed = || async {
-            let entry = desk.journal.session_with_id(run.session).await?;
+            let entry = store.journal.session_with_id(run.session).await?;
             Ok::<_, longhaul_journal::Error>(entry.is_none_or(|entry| entry.trashed))
         };
         if head == 0 || run.seen_head != Some(head) || is_trashed().await? {
@@ -159,7 +159,7 @@ async fn begin(stream: &mut ScheduleStream<'_>, entry: &CatalogEntry, from: At) 
     let session = match known {
         // It stays the only one, even if it is deleted: what the agent wrote must not go to another session.
         Some(id) if entry.is_by_agent() => Some(id),
-        Some(id) => usable_session(&*stream.desk.journal, id).await?.map(|entry| entry.id),
+        Some(id) => usable_session(&*stream.store.journal, id).await?.map(|entry| entry.id),
         None => None,
     };
     stream.append([ScheduleRecord::Began(ScheduleBegan { from, terms, session })]).await
@@ -213,7 +213,7 @@ async fn fire(
     now: At,
 ) -> Result<ActionReport> {
     let mut records = unfired_records(stream.state, before);
-    let target = find_target(&*stream.desk.journal, entry, stream.state).await?;
+    let target = find_target(&*stream.store.journal, entry, stream.state).await?;
     let session = match target {
         RunTarget::Known(id) => Some(id),
         RunTarget::New => Some(SessionId::generate()),
@@ -233,7 +233,7 @@ async fn fire(
     if session.is_none() {
         let key = entry.spec.session.as_deref().unwrap_or_default();
         let reason = format!("its session {key:?} was deleted");
-        return pause(stream.desk, entry, reason).await;
+        return pause(stream.store, entry, reason).await;
     }
     deliver(stream, entry, decision.slot, now).await?;
     Ok(ActionReport::default())
@@ -253,7 +253,7 @@ async fn find_target(
     entry: &CatalogEntry,
     state: &ScheduleState,
 ) -> Result<RunTarget> {
-    // The key of a run's own session can be guessed, so a session that has it already is somebody else's.
+    // The key of a run's own session can be guessed, so a session that has it already belongs to another user of the home.
     let Some(key) = &entry.spec.session else { return Ok(RunTarget::New) };
     let bound = state.began.as_ref().and_then(|began| began.session);
     if let Some(id) = bound {
@@ -274,7 +274,14 @@ async fn find_target(
 async fn deliver(stream: &mut ScheduleStream<'_>, entry: &CatalogEntry, slot: At, now: At) -> Result<()> {
     let Some(run) = stream.state.runs.iter().find(|run| run.slot == slot).cloned() else { return Ok(()) };
     let record = match put_input(stream, entry, &run).await {
-        Ok(fired) => ScheduleRecord::Fired(fired),
+        Ok(Some(fired)) => ScheduleRecord::Fired(fired),
+        Ok(None) => ScheduleRecord::Ended(SlotEnded {
+            slot,
+            at: now,
+            outcome: RunOutcome::Abandoned,
+            cost: None,
+            error: Some("an earlier run had this slot already".to_owned()),
+        }),
         Err(error) if is_passing(&error) => return Err(error),
         Err(error) => ScheduleRecord::Ended(SlotEnded {
             slot,
@@ -303,9 +310,14 @@ fn is_passing(error: &Error) -> bool {
     !of_run
 }
 
-async fn put_input(stream: &ScheduleStream<'_>, entry: &CatalogEntry, run: &OpenRun) -> Result<SlotFired> {
-    let desk = stream.desk;
-    let session = open_session(desk, entry, run).await?;
+/// `None` if the session has the input of another run with the same slot: the cursor was moved back, because the clock was set back.
+async fn put_input(
+    stream: &ScheduleStream<'_>,
+    entry: &CatalogEntry,
+    run: &OpenRun,
+) -> Result<Option<SlotFired>> {
+    let store = stream.store;
+    let session = open_session(store, entry, run).await?;
     if let Some(folder) = &entry.spec.work_dir {
         let path = Path::new(folder);
         let unusable =
@@ -318,8 +330,8 @@ async fn put_input(stream: &ScheduleStream<'_>, entry: &CatalogEntry, run: &Open
     if entry.spec.overlap == OverlapPolicy::Interrupt {
         for other in stream.state.runs.iter().filter(|other| other.slot < run.slot) {
             if other.session != run.session {
-                cancel_run(desk, entry, other, run.slot).await?;
-            } else if is_open_turn(&*desk.journal, session.key(), other).await? {
+                cancel_run(store, entry, other, run.slot).await?;
+            } else if is_open_turn(&*store.journal, session.key(), other).await? {
                 mode = JoinMode::Interrupt;
             }
         }
@@ -335,18 +347,19 @@ async fn put_input(stream: &ScheduleStream<'_>, entry: &CatalogEntry, run: &Open
     };
     let input = Input { sender, ..Input::new(run.input, entry.spec.prompt.clone(), mode) };
     let accepted = session.put(input, Some(&input_key(&entry.id, run.slot))).await?;
-    Ok(SlotFired { slot: run.slot, input_seq: accepted.seq, after: accepted.after })
+    let is_own = accepted.id == run.input;
+    Ok(is_own.then_some(SlotFired { slot: run.slot, input_seq: accepted.seq, after: accepted.after }))
 }
 
 /// The session that a run was decided for. A new one gets its key here.
-async fn open_session(desk: &Desk, entry: &CatalogEntry, run: &OpenRun) -> Result<Session> {
-    let journal = &*desk.journal;
+async fn open_session(store: &ScheduleStore, entry: &CatalogEntry, run: &OpenRun) -> Result<Session> {
+    let journal = &*store.journal;
     let key = match journal.session_with_id(run.session).await? {
         Some(known) if known.trashed => return Err(JournalError::NoSuchSession { key: known.key }.into()),
         Some(known) => known.key,
         None => name_session(journal, entry, run).await?,
     };
-    let session = Client::with_shared(desk.journal.clone(), desk.redactor.clone()).session(&key).await?;
+    let session = Client::with_shared(store.journal.clone(), store.redactor.clone()).session(&key).await?;
     // The key may have gone to another session just now.
     if session.id() == Some(run.session) {
         Ok(session)
@@ -367,7 +380,7 @@ async fn name_session(journal: &dyn Journal, entry: &CatalogEntry, run: &OpenRun
     let key = run_session_key(&entry.spec.name, run.slot);
     match bind_session_key(journal, &key, run.session).await {
         Ok(()) => Ok(key),
-        // Somebody else has the key. The run must not go to their session, nor fail because of it.
+        // Another session has the key. The run must not go there, nor fail because of it.
         Err(JournalError::SessionExists { .. }) => {
             let key = format!("{key}/{}", run.session);
             bind_session_key(journal, &key, run.session).await?;
@@ -391,14 +404,13 @@ async fn is_open_turn(journal: &dyn Journal, key: &str, run: &OpenRun) -> Result
 }
 
 /// Cancels an earlier run that has a session of its own, unless a person goes on with that session.
-async fn cancel_run(desk: &Desk, entry: &CatalogEntry, run: &OpenRun, by: At) -> Result<()> {
-    let Some(known) = usable_session(&*desk.journal, run.session).await? else { return Ok(()) };
+async fn cancel_run(store: &ScheduleStore, entry: &CatalogEntry, run: &OpenRun, by: At) -> Result<()> {
+    let Some(known) = usable_session(&*store.journal, run.session).await? else { return Ok(()) };
     let session =
-        Client::with_shared(desk.journal.clone(), desk.redactor.clone()).session(&known.key).await?;
-    let state = load(&*desk.journal, &known.key, run.session).await?;
-    let is_persons = |sender: &Sender| sender.cause() == Cause::Turn;
+        Client::with_shared(store.journal.clone(), store.redactor.clone()).session(&known.key).await?;
+    let state = load(&*store.journal, &known.key, run.session).await?;
     if state.turn.is_some_and(|turn| turn.cause == Cause::Turn)
-        || state.pending_inputs.iter().any(|pending| is_persons(&pending.sender))
+        || state.pending_inputs.iter().any(|pending| pending.sender.is_person())
     {
         return Ok(());
     }
@@ -410,39 +422,43 @@ async fn cancel_run(desk: &Desk, entry: &CatalogEntry, run: &OpenRun, by: At) ->
 async fn check_runs(stream: &mut ScheduleStream<'_>, now: At) -> Result<()> {
     let mut ended = Vec::new();
     for run in &stream.state.runs {
-        ended.extend(find_end(&*stream.desk.journal, run, now).await?.map(ScheduleRecord::Ended));
+        ended.extend(find_end(&*stream.store.journal, run, now).await?.map(ScheduleRecord::Ended));
     }
     if ended.is_empty() { Ok(()) } else { stream.append(ended).await }
 }
 
-/// How a run ended, if it has.
+/// How a run ended, if it has, and when. After an outage that is long before it is noticed, and what comes next must not count as on
+/// time because of that.
 async fn find_end(journal: &dyn Journal, run: &OpenRun, now: At) -> Result<Option<SlotEnded>> {
-    let end = |outcome, cost, error| Some(SlotEnded { slot: run.slot, at: now, outcome, cost, error });
+    // A clock that was set back must not put the end into the future.
+    let end = |at: At, outcome, cost, error| {
+        Some(SlotEnded { slot: run.slot, at: at.min(now), outcome, cost, error })
+    };
     let Some(fired) = &run.fired else { return Ok(None) };
     let Some(session) = usable_session(journal, run.session).await? else {
-        return Ok(end(RunOutcome::Abandoned, None, Some("its session was deleted".to_owned())));
+        return Ok(end(now, RunOutcome::Abandoned, None, Some("its session was deleted".to_owned())));
     };
     Ok(match input_outcome(journal, &session.key, session.id, run.input, fired.after).await? {
-        Some(InputOutcome::Ended { ended, cost }) => {
+        Some(InputOutcome::Ended { at, ended, cost }) => {
             let error = ended
                 .error
                 .or_else(|| ended.limit.map(|limit| format!("limit reached: {limit:?}").to_lowercase()));
-            end(ended.outcome.into(), cost, error)
+            end(at, ended.outcome.into(), cost, error)
         }
-        Some(InputOutcome::Withdrawn) => {
-            end(RunOutcome::Abandoned, None, Some("its input was taken back".to_owned()))
+        Some(InputOutcome::Withdrawn { at }) => {
+            end(at, RunOutcome::Abandoned, None, Some("its input was taken back".to_owned()))
         }
         None => None,
     })
 }
 
 /// Pauses a schedule.
-async fn pause(desk: &Desk, entry: &CatalogEntry, reason: String) -> Result<ActionReport> {
+async fn pause(store: &ScheduleStore, entry: &CatalogEntry, reason: String) -> Result<ActionReport> {
     let name = &entry.spec.name;
     let warning =
         format!("schedule {name} is paused: {reason}; `longhaul schedules resume {name}` starts it again");
     let record = SchedulesRecord::Paused(SchedulePaused { id: entry.id.clone(), reason: Some(reason) });
-    let record = desk.redactor.redact_record(record.encode());
-    desk.journal.append(Append::to(&StreamName::schedules()).record(record)).await?;
+    let record = store.redactor.redact_record(record.encode());
+    store.journal.append(Append::to(&StreamName::schedules()).record(record)).await?;
     Ok(ActionReport { warning: Some(("schedule_paused", warning)) })
 }

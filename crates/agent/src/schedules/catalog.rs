@@ -4,12 +4,15 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use longhaul_protocol::{At, Record, ScheduleAuthor, ScheduleSpec, SchedulesRecord, Seq, SessionId};
 
+/// Requests to run a schedule that are remembered. The catalog does not know which have run; more than these never wait.
+const MAX_REQUESTS: usize = 16;
+
 /// The stream `schedules`, folded.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct CatalogFold {
     pub(crate) head: Seq,
     added: BTreeMap<String, AddedSchedule>,
-    wishes: BTreeMap<String, Wishes>,
+    controls: BTreeMap<String, ScheduleControls>,
     /// Every id that was ever used.
     used_ids: BTreeSet<String>,
 }
@@ -23,9 +26,9 @@ struct AddedSchedule {
     since: At,
 }
 
-/// What people want of a schedule, wherever it is defined.
+/// What people have told a schedule to do, wherever it is defined.
 #[derive(Debug, Clone, Default)]
-struct Wishes {
+struct ScheduleControls {
     pause: Option<Pause>,
     resumed_at: Option<At>,
     requests: Vec<RunRequest>,
@@ -102,26 +105,32 @@ impl CatalogFold {
             }
             Ok(SchedulesRecord::Deleted(deleted)) => {
                 self.added.remove(&deleted.id);
-                self.wishes.remove(&deleted.id);
+                self.controls.remove(&deleted.id);
+                // The record that added it is erased.
+                self.used_ids.insert(deleted.id);
             }
             Ok(SchedulesRecord::Paused(paused)) => {
-                self.wishes(paused.id).pause = Some(Pause { at, reason: paused.reason });
+                self.controls(paused.id).pause = Some(Pause { at, reason: paused.reason });
             }
             Ok(SchedulesRecord::Resumed(resumed)) => {
-                let wishes = self.wishes(resumed.id);
-                if wishes.pause.take().is_some() {
-                    wishes.resumed_at = Some(at);
+                let controls = self.controls(resumed.id);
+                if controls.pause.take().is_some() {
+                    controls.resumed_at = Some(at);
                 }
             }
             Ok(SchedulesRecord::RunRequested(requested)) => {
-                self.wishes(requested.id).requests.push(RunRequest { seq: record.seq, at });
+                let requests = &mut self.controls(requested.id).requests;
+                requests.push(RunRequest { seq: record.seq, at });
+                if requests.len() > MAX_REQUESTS {
+                    requests.remove(0);
+                }
             }
             Ok(SchedulesRecord::Unknown { .. }) | Err(_) => {}
         }
     }
 
-    fn wishes(&mut self, id: String) -> &mut Wishes {
-        self.wishes.entry(id).or_default()
+    fn controls(&mut self, id: String) -> &mut ScheduleControls {
+        self.controls.entry(id).or_default()
     }
 
     pub(crate) fn is_used_id(&self, id: &str) -> bool {
@@ -137,16 +146,16 @@ impl CatalogFold {
         });
         let entry =
             |(id, spec, source, added): (String, &ScheduleSpec, ScheduleSource, Option<&AddedSchedule>)| {
-                let wishes = self.wishes.get(&id).cloned().unwrap_or_default();
+                let controls = self.controls.get(&id).cloned().unwrap_or_default();
                 let is_shadowed = added.is_some() && in_config.contains(spec.name.as_str());
                 let entry = CatalogEntry {
                     id: id.clone(),
                     spec: spec.clone(),
                     source,
-                    since: added.map(|added| added.since).max(wishes.resumed_at),
+                    since: added.map(|added| added.since).max(controls.resumed_at),
                     session: added.and_then(|added| added.session),
-                    pause: wishes.pause,
-                    requests: wishes.requests,
+                    pause: controls.pause,
+                    requests: controls.requests,
                     problem: is_shadowed.then(|| {
                         format!(
                             "the config has a schedule {:?}, too; delete this one, or rename that one",

@@ -41,4 +41,5 @@ pub(crate) mod tool;
 mod work;
 
 pub use registry::Schedules;
+pub(crate) use registry::SharedCatalog;
 pub use report::{LastRunReport, ScheduleReport, ScheduleStatus};

@@ -1,12 +1,13 @@
 //! The schedules of a home, for people, programs and the agent: list, add, change, pause, resume, run, delete.
 
-use std::sync::Arc;
+use std::collections::HashSet;
+use std::sync::{Arc, Mutex};
 
 use jiff::tz::TimeZone;
 use longhaul_journal::{Append, Error as JournalError, Journal, records};
 use longhaul_protocol::{
     InputId, ScheduleAdded, ScheduleAuthor, ScheduleChanged, ScheduleDeleted, SchedulePaused,
-    ScheduleResumed, ScheduleRunRequested, ScheduleSpec, SchedulesRecord, SessionId, StreamName,
+    ScheduleResumed, ScheduleRunRequested, ScheduleSpec, SchedulesRecord, Seq, SessionId, StreamName,
 };
 use longhaul_redact::Redactor;
 use longhaul_schedule::{Interval, Timing};
@@ -16,6 +17,7 @@ use super::catalog::{CatalogEntry, CatalogFold, ScheduleSource};
 use super::report::{ScheduleReport, describe};
 use super::state::load_state;
 use crate::clock::now;
+use crate::runtime::lock;
 use crate::{Error, Result};
 
 /// Schedules that the agent of one session may have at the same time.
@@ -32,12 +34,22 @@ pub struct Schedules {
     redactor: Arc<Redactor>,
     /// The schedules of the config.
     config: Arc<[ScheduleSpec]>,
+    /// The stream `schedules`, as far as it was read.
+    catalog: SharedCatalog,
 }
+
+/// What the users of one journal in a process have read of the stream `schedules`.
+pub(crate) type SharedCatalog = Arc<Mutex<CatalogFold>>;
 
 impl Schedules {
     /// The schedules in this journal, and those of the config.
     pub fn new(journal: Arc<dyn Journal>, redactor: Arc<Redactor>, config: &[ScheduleSpec]) -> Self {
-        Self { journal, redactor, config: config.into() }
+        Self { journal, redactor, config: config.into(), catalog: SharedCatalog::default() }
+    }
+
+    /// The same, with what others in this process have read.
+    pub(crate) fn with_catalog(self, catalog: SharedCatalog) -> Self {
+        Self { catalog, ..self }
     }
 
     /// All schedules, in the order of their names.
@@ -114,13 +126,36 @@ impl Schedules {
         self.show(name).await
     }
 
-    /// Deletes a schedule. A run that has begun goes on. A schedule of the config can't be deleted here.
+    /// Deletes a schedule, with its words. A run that has begun goes on. A schedule of the config can't be deleted here.
     pub async fn delete(&self, name: &str) -> Result<()> {
         self.append(|catalog| {
             let id = find_added(catalog, &self.config, name)?;
             Ok(Some(SchedulesRecord::Deleted(ScheduleDeleted { id })))
         })
-        .await
+        .await?;
+        self.erase_deleted().await
+    }
+
+    /// Erases what deleted schedules said. After a kill in between, the next deletion does it.
+    async fn erase_deleted(&self) -> Result<()> {
+        let stream = StreamName::schedules();
+        let (mut specs, mut deleted) = (Vec::new(), HashSet::new());
+        let mut cursor = records(&*self.journal, &stream, 1);
+        while let Some(record) = cursor.next().await? {
+            match SchedulesRecord::decode(&record) {
+                Ok(SchedulesRecord::Added(added)) => specs.push((added.id, record.seq)),
+                Ok(SchedulesRecord::Changed(changed)) => specs.push((changed.id, record.seq)),
+                Ok(SchedulesRecord::Deleted(gone)) => drop(deleted.insert(gone.id)),
+                _ => {}
+            }
+        }
+        specs.retain(|(id, _)| deleted.contains(id));
+        let places: Vec<(StreamName, Seq)> =
+            specs.into_iter().map(|(_, seq)| (stream.clone(), seq)).collect();
+        if places.is_empty() {
+            return Ok(());
+        }
+        Ok(self.journal.erase(&places, "the schedule was deleted").await?)
     }
 
     /// Pauses a schedule until it is resumed. A run that has begun goes on.
@@ -170,11 +205,15 @@ impl Schedules {
     }
 
     async fn load(&self) -> Result<CatalogFold> {
-        let mut catalog = CatalogFold::default();
         let stream = StreamName::schedules();
-        let mut cursor = records(&*self.journal, &stream, 1);
+        let mut catalog = lock(&self.catalog).clone();
+        let mut cursor = records(&*self.journal, &stream, catalog.head + 1);
         while let Some(record) = cursor.next().await? {
             catalog.apply(&record);
+        }
+        let mut shared = lock(&self.catalog);
+        if shared.head < catalog.head {
+            *shared = catalog.clone();
         }
         Ok(catalog)
     }

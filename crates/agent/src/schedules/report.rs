@@ -8,8 +8,10 @@ use serde::Serialize;
 
 use super::catalog::{CatalogEntry, ScheduleSource};
 use super::state::ScheduleState;
-use super::work::has_begun;
+use super::work::{begins_at, has_begun};
 use crate::Result;
+use crate::client::questions::open_questions;
+use crate::replay::load;
 
 /// A schedule, with what it is doing.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
@@ -34,6 +36,9 @@ pub struct ScheduleReport {
     /// The key of the session in which a run goes on.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub running: Option<String>,
+    /// What that run asks, if it waits for an answer.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub question: Option<String>,
     /// The last run that has ended.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub last: Option<LastRunReport>,
@@ -52,6 +57,8 @@ pub enum ScheduleStatus {
     Waiting,
     /// A run goes on.
     Running,
+    /// A run waits for the answer to a question. Unless `overlap` is `interrupt`, nothing else fires until then.
+    Asking,
     /// It was paused, by a person or after failures.
     Paused,
     /// The config says that it does not run.
@@ -68,6 +75,7 @@ impl ScheduleStatus {
         match self {
             Self::Waiting => "waiting",
             Self::Running => "running",
+            Self::Asking => "asking",
             Self::Paused => "paused",
             Self::Disabled => "disabled",
             Self::Done => "done",
@@ -106,7 +114,7 @@ pub(super) async fn describe(
     let from = match &state.began {
         Some(began) if has_begun(&entry, state) => began.from,
         // No runtime has seen it as it is now.
-        _ => entry.since.unwrap_or(now),
+        _ => begins_at(&entry, state).unwrap_or(now),
     };
     let through = if has_begun(&entry, state) { state.through } else { from };
     let timing = Timing::parse(&entry.id, &entry.spec, from);
@@ -117,15 +125,18 @@ pub(super) async fn describe(
         .or_else(|| timing.as_ref().err().map(ToString::to_string))
         .or_else(|| entry.pause.as_ref().and_then(|pause| pause.reason.clone()))
         .or_else(|| past_time(&timing, state, due));
+    let question = open_question(journal, state).await?;
     let status = match () {
         () if entry.problem.is_some() || timing.is_err() => ScheduleStatus::Invalid,
+        () if question.is_some() => ScheduleStatus::Asking,
         () if state.is_running() => ScheduleStatus::Running,
         () if entry.pause.is_some() => ScheduleStatus::Paused,
         () if !entry.spec.enabled => ScheduleStatus::Disabled,
         () if due.is_none() => ScheduleStatus::Done,
         () => ScheduleStatus::Waiting,
     };
-    let is_active = matches!(status, ScheduleStatus::Waiting | ScheduleStatus::Running);
+    let is_active =
+        matches!(status, ScheduleStatus::Waiting | ScheduleStatus::Running | ScheduleStatus::Asking);
     let next = due.filter(|_| is_active);
     let late = next.map(|next| now.0 - next.0).filter(|late| *late > LATE_AFTER_MS);
     let running = match state.runs.last() {
@@ -145,10 +156,25 @@ pub(super) async fn describe(
         next: next.map(|next| next.to_string()),
         late_s: late.filter(|_| status == ScheduleStatus::Waiting).map(|late| late.unsigned_abs() / 1_000),
         running,
+        question,
         last,
         failures: state.failures,
         reason,
     })
+}
+
+/// What an open run asks. A subagent's question is open in its parent's session, too.
+async fn open_question(journal: &dyn Journal, state: &ScheduleState) -> Result<Option<String>> {
+    for run in state.runs.iter().filter(|run| run.fired.is_some()) {
+        let Some(entry) = journal.session_with_id(run.session).await?.filter(|entry| !entry.trashed) else {
+            continue;
+        };
+        let session = load(journal, &entry.key, entry.id).await?;
+        if let Some(question) = open_questions(journal, entry.id, &session).await?.into_iter().next() {
+            return Ok(Some(question.text));
+        }
+    }
+    Ok(None)
 }
 
 /// Why a schedule with one time never fired.

@@ -1,5 +1,5 @@
 //! All schedules of the home. The process that hosts the home runs them: it sleeps until the next slot of any schedule is due, until
-//! a turn ends, or until somebody changes a schedule. A thousand schedules at rest cost one timer.
+//! a turn ends, or until a process changes a schedule. A thousand schedules at rest cost one timer.
 
 use std::collections::{BTreeMap, HashSet};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -12,7 +12,7 @@ use longhaul_schedule::{Timing, Wait};
 use tokio::sync::Notify;
 use tokio::task::JoinSet;
 
-use super::action::{ActionReport, Desk, act, schedule_stream};
+use super::action::{ActionReport, ScheduleStore, act, schedule_stream};
 use super::catalog::{CatalogEntry, CatalogFold};
 use super::state::{ScheduleState, load_state};
 use super::work::{Next, Situation, Work, has_begun, next_step};
@@ -41,7 +41,7 @@ pub(crate) struct RunnerHandle {
 }
 
 impl RunnerHandle {
-    /// Somebody has appended to the stream `schedules`.
+    /// A process has appended to the stream `schedules`.
     pub(crate) fn catalog_changed(&self) {
         self.notify.notify_one();
     }
@@ -77,10 +77,10 @@ fn has_jumped(before: ClockReading, after: ClockReading) -> bool {
 /// Runs the schedules of the home while this process hosts it, until the runtime ends.
 pub(crate) async fn run(runtime: Arc<RuntimeShared>) {
     let mut suspension = runtime.suspension();
-    let desk = Desk { journal: runtime.journal.clone(), redactor: runtime.redactor.clone() };
+    let store = ScheduleStore { journal: runtime.journal.clone(), redactor: runtime.redactor.clone() };
     let settings = &runtime.config.settings;
     let (config, at_once) = (settings.schedule.clone(), settings.schedules.at_once);
-    let new_runner = || ScheduleRunner::new(desk.clone(), config.clone(), at_once);
+    let new_runner = || ScheduleRunner::new(store.clone(), config.clone(), at_once);
     let mut runner = new_runner();
     loop {
         let handle = &runtime.schedules;
@@ -116,7 +116,7 @@ pub(crate) async fn run(runtime: Arc<RuntimeShared>) {
 
 /// Every schedule of the home, with its state.
 pub(crate) struct ScheduleRunner {
-    desk: Desk,
+    store: ScheduleStore,
     config: Vec<ScheduleSpec>,
     /// How many late runs go on at once.
     at_once: usize,
@@ -158,9 +158,9 @@ struct StepResult {
 }
 
 impl ScheduleRunner {
-    pub(crate) fn new(desk: Desk, config: Vec<ScheduleSpec>, at_once: u64) -> Self {
+    pub(crate) fn new(store: ScheduleStore, config: Vec<ScheduleSpec>, at_once: u64) -> Self {
         Self {
-            desk,
+            store,
             config,
             at_once: usize::try_from(at_once.max(1)).unwrap_or(usize::MAX),
             catalog: CatalogFold::default(),
@@ -210,7 +210,7 @@ impl ScheduleRunner {
 
     /// Reads what is new in the stream `schedules`, and loads the schedules that are new.
     async fn refresh(&mut self, now: At) -> Result<()> {
-        let journal = self.desk.journal.clone();
+        let journal = self.store.journal.clone();
         let stream = StreamName::schedules();
         let head = journal.head(&stream).await?.seq;
         if self.is_loaded && head == self.catalog.head {
@@ -284,10 +284,10 @@ impl ScheduleRunner {
                     late_runs += usize::from(starts_late_run(&work));
                     job.check_runs &= work != Work::CheckRuns;
                     job.is_busy = true;
-                    let (desk, entry, id) = (self.desk.clone(), job.entry.clone(), id.clone());
+                    let (store, entry, id) = (self.store.clone(), job.entry.clone(), id.clone());
                     let mut state = std::mem::take(&mut job.state);
                     batch.spawn(async move {
-                        let report = act(&desk, &entry, &mut state, work, now).await;
+                        let report = act(&store, &entry, &mut state, work, now).await;
                         StepResult { id, state, report }
                     });
                 }

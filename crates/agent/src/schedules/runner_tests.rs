@@ -1,13 +1,12 @@
-use std::collections::BTreeMap;
-
 use longhaul_journal::Append;
 use longhaul_protocol::{
-    CallId, Input, InputId, InputTaken, JoinMode, MissedPolicy, Outcome, OverlapPolicy, RunOutcome,
-    ScheduleAuthor, ScheduleRecord, SessionRecord, SlotDecided, StepStarted, TurnStarted,
+    Answered, CallId, Input, InputId, InputTaken, JoinMode, MissedPolicy, Outcome, OverlapPolicy, Question,
+    QuestionId, QuestionKind, RunOutcome, ScheduleAuthor, ScheduleRecord, SessionRecord, SlotDecided,
+    StepStarted, TurnStarted,
 };
-use longhaul_schedule::input_key;
-use longhaul_testkit::{Crash, CrashMoment, SeededRandom};
+use longhaul_testkit::{Crash, CrashMoment};
 
+use super::super::Schedules;
 use super::super::simulation::Simulation;
 use super::*;
 
@@ -15,6 +14,9 @@ const START: i64 = 1_790_000_000_000;
 const MINUTE: i64 = 60_000;
 const HOUR: i64 = 60 * MINUTE;
 const DAY: i64 = 24 * HOUR;
+
+#[path = "year_tests.rs"]
+mod year;
 
 fn hourly(name: &str) -> ScheduleSpec {
     ScheduleSpec { every: Some("1h".into()), ..ScheduleSpec::new(name, "What is new?") }
@@ -126,6 +128,33 @@ async fn run_slot(simulation: &mut Simulation, slot: At, outcome: Outcome) -> Ve
     simulation.play_turn(open_session(simulation, "look").await, outcome).await;
     simulation.step_surely(At(slot.0 + MINUTE)).await;
     simulation.warnings()
+}
+
+/// W2: a run that ended before an outage does not make the slots in the outage count as on time, although its end is noticed only
+/// afterwards.
+#[tokio::test]
+async fn a_run_that_ended_before_an_outage_excuses_no_late_slot() {
+    let spec = ScheduleSpec { missed: MissedPolicy::None, ..hourly("look") };
+    let mut simulation = Simulation::new(vec![spec], 4).await;
+    simulation.step_surely(At(START)).await;
+    simulation.step_surely(At(START + HOUR)).await;
+    let session = open_session(&simulation, "look").await;
+    simulation.play_turn_until(session, Outcome::Completed, At(START + HOUR + MINUTE)).await;
+    simulation.kill().await;
+
+    simulation.step_surely(At(START + 2 * HOUR + 40 * MINUTE)).await;
+
+    let records = simulation.schedule("look").await;
+    let last = decisions(&records).pop().unwrap();
+    assert_eq!((last.slot, last.action), (At(START + 2 * HOUR), SlotAction::Missed));
+    let ends: Vec<At> = records
+        .iter()
+        .filter_map(|record| match record {
+            ScheduleRecord::Ended(ended) => Some(ended.at),
+            _ => None,
+        })
+        .collect();
+    assert_eq!(ends, [At(START + HOUR + MINUTE)]);
 }
 
 /// W2: after an outage, so many late runs go on at once, and the others follow as these end.
@@ -245,7 +274,7 @@ async fn an_interrupting_schedule_waits_for_a_persons_turn() {
         let taken = if is_persons { InputTaken::of(person, 0) } else { InputTaken::of(input, seq) };
         let open = [
             SessionRecord::InputTaken(taken),
-            SessionRecord::TurnStarted(TurnStarted { turn: 1, cause: None }),
+            SessionRecord::TurnStarted(TurnStarted::new(1)),
             SessionRecord::StepStarted(StepStarted { step: 1, later: vec![] }),
         ];
         let stream = StreamName::session(session);
@@ -312,6 +341,112 @@ async fn a_schedule_of_the_config_with_other_times_begins_anew() {
     assert_eq!(kinds(&simulation.schedule("look").await), ["schedule_began", "schedule_began"]);
 }
 
+/// W1: times that change in the config count from then on, also if a person resumed the schedule before: slots since then have fired.
+#[tokio::test]
+async fn other_times_in_the_config_do_not_repeat_the_slots_since_the_schedule_was_resumed() {
+    for session in [None, Some("work".to_owned())] {
+        let spec = |every: &str| ScheduleSpec {
+            every: Some(every.into()),
+            session: session.clone(),
+            ..hourly("look")
+        };
+        let mut simulation = Simulation::new(vec![spec("1h")], 4).await;
+        simulation.step_surely(At(START)).await;
+        simulation.registry().pause("look").await.unwrap();
+        simulation.registry().resume("look").await.unwrap();
+        let slot = simulation.step_surely(At(START)).await.unwrap();
+        run_slot(&mut simulation, slot, Outcome::Completed).await;
+        simulation.kill().await;
+        simulation.set_config(vec![spec("30m")]);
+
+        let changed = At(slot.0 + 20 * MINUTE);
+        let next = simulation.step_surely(changed).await;
+
+        let slots: Vec<At> =
+            fired(&simulation.schedule("look").await).iter().map(|decided| decided.slot).collect();
+        assert_eq!(slots, [slot]);
+        assert_eq!(next, Some(At(changed.0 + 30 * MINUTE)));
+    }
+}
+
+/// W1: where the clock was set back before the schedule was resumed, a slot can come twice. Its session has its input already, so the
+/// second run ends at once instead of waiting for another input.
+#[tokio::test]
+async fn a_slot_that_comes_again_in_the_same_session_is_no_second_run() {
+    let spec = ScheduleSpec {
+        cron: Some("0 7 1 * *".into()),
+        zone: Some("UTC".into()),
+        session: Some("work".into()),
+        ..ScheduleSpec::new("look", "What is new?")
+    };
+    let mut simulation = Simulation::new(vec![spec], 4).await;
+    let mut slots = Vec::new();
+    for _ in 0..2 {
+        simulation.step_surely(At(START)).await;
+        simulation.registry().pause("look").await.unwrap();
+        simulation.registry().resume("look").await.unwrap();
+        let slot = simulation.step_surely(At(START)).await.unwrap();
+        run_slot(&mut simulation, slot, Outcome::Completed).await;
+        slots.push(slot);
+    }
+
+    let report = simulation.registry().show("look").await.unwrap();
+
+    assert_eq!(slots[0], slots[1]);
+    assert_eq!(report.running, None);
+    assert_eq!(report.last.unwrap().outcome, RunOutcome::Abandoned);
+    assert_eq!(simulation.inputs(open_session(&simulation, "look").await).await.len(), 1);
+}
+
+/// J10: what a deleted schedule said is gone, its id is never used again, and the others stay.
+#[tokio::test]
+async fn a_deleted_schedule_leaves_no_words_behind() {
+    let mut simulation = Simulation::new(vec![], 4).await;
+    let schedules = simulation.registry();
+    let spec = |name: &str, prompt: &str| ScheduleSpec { prompt: prompt.to_owned(), ..hourly(name) };
+    let made = schedules.add(spec("look", "Look for xyzzysecret."), ScheduleAuthor::Person).await.unwrap();
+    schedules.add(spec("tidy", "Tidy up."), ScheduleAuthor::Person).await.unwrap();
+    schedules.change("look", spec("look", "Look again for xyzzysecret.")).await.unwrap();
+
+    schedules.delete("look").await.unwrap();
+
+    let all = records(&*simulation.journal, &StreamName::schedules(), 1).collect().await.unwrap();
+    assert!(!all.iter().any(|record| record.text().is_some_and(|text| text.contains("xyzzysecret"))));
+    simulation.step_surely(At(START)).await;
+    assert_eq!(simulation.warnings(), []);
+    let names: Vec<String> =
+        schedules.list().await.unwrap().into_iter().map(|report| report.spec.name).collect();
+    assert_eq!(names, ["tidy"]);
+    let mut catalog = CatalogFold::default();
+    all.iter().for_each(|record| catalog.apply(record));
+    assert!(catalog.is_used_id(&made.id));
+}
+
+/// However often a schedule is run by hand, and however long the list of schedules has been read, little is kept and read again.
+#[tokio::test]
+async fn requests_and_reads_of_the_catalog_are_bounded() {
+    let simulation = Simulation::new(vec![hourly("look")], 4).await;
+    let counting = longhaul_testkit::FaultyJournal::new(simulation.journal.clone(), None);
+    let redactor = Arc::new(longhaul_redact::Redactor::default());
+    let schedules = Schedules::new(counting.clone(), redactor, &[hourly("look")]);
+    for _ in 0..100 {
+        schedules.run("look").await.unwrap();
+    }
+    let before = counting.records_read();
+
+    schedules.list().await.unwrap();
+
+    assert!(counting.records_read() - before <= 2, "{} records", counting.records_read() - before);
+    let all = records(&*simulation.journal, &StreamName::schedules(), 1).collect().await.unwrap();
+    let mut catalog = CatalogFold::default();
+    all.iter().for_each(|record| catalog.apply(record));
+    let requests = &catalog.entries(&[hourly("look")])["look"].requests;
+    assert_eq!(
+        requests.iter().map(|request| request.seq).collect::<Vec<_>>(),
+        (85..=100).collect::<Vec<_>>()
+    );
+}
+
 /// A state is loaded from the newest decision that was made at rest, whatever lies before it.
 #[tokio::test]
 async fn a_schedule_is_loaded_from_its_last_rest() {
@@ -334,196 +469,6 @@ async fn a_schedule_is_loaded_from_its_last_rest() {
     assert!(whole.len() > 150 && counting.records_read() <= 64, "{} records read", counting.records_read());
 }
 
-/// The slots of a schedule of the simulated year, after one moment and up to another.
-fn slots_of(spec: &ScheduleSpec, after: At, through: At) -> Vec<At> {
-    let timing = timing_of(spec);
-    let mut slots = Vec::new();
-    let mut after = after;
-    while let Some(slot) = timing.slots.next_after(after).filter(|slot| *slot <= through) {
-        slots.push(slot);
-        after = slot;
-    }
-    slots
-}
-
-fn year_of_schedules() -> Vec<ScheduleSpec> {
-    let mut specs = Vec::new();
-    let policies = [MissedPolicy::Latest, MissedPolicy::All, MissedPolicy::None];
-    let overlaps = [OverlapPolicy::Queue, OverlapPolicy::Skip, OverlapPolicy::Interrupt];
-    for (number, (missed, overlap)) in
-        policies.into_iter().flat_map(|missed| overlaps.map(|overlap| (missed, overlap))).enumerate()
-    {
-        let name = format!("job-{number}");
-        let (cron, every) = match number % 3 {
-            0 => (Some("30 2 * * *".to_owned()), None),
-            1 => (None, Some("23h".to_owned())),
-            _ => (Some("0 */12 * * 1-5".to_owned()), None),
-        };
-        specs.push(ScheduleSpec {
-            cron,
-            every,
-            zone: Some("Europe/Berlin".into()),
-            session: (number % 2 == 0).then(|| format!("session-{number}")),
-            missed,
-            overlap,
-            grace: ["20m", "9h", "3d"][number / 3 % 3].into(),
-            jitter: if number == 4 { "30m" } else { "0s" }.into(),
-            max_failures: 0,
-            ..ScheduleSpec::new(name, "What is new?")
-        });
-    }
-    specs
-}
-
-/// W1, W2: a year with kills at random appends, outages, jumps of the clock in both directions and runs of any length: each slot is
-/// decided once and in order, what fires is in an inbox once, nothing fires that the policies forbid, and what they demand fires at the
-/// first step at which nothing is in its way.
-#[tokio::test]
-async fn a_year_of_kills_outages_and_clock_jumps_leaves_each_slot_decided_once() {
-    let mut random = SeededRandom::new();
-    let specs = year_of_schedules();
-    let mut simulation = Simulation::new(specs.clone(), AT_ONCE).await;
-    simulation.step_surely(At(START)).await;
-    let mut clock = START;
-    // When each open run ends, by its session; and the clock at each decision to fire.
-    let mut ends: BTreeMap<SessionId, i64> = BTreeMap::new();
-    let mut decided_at: BTreeMap<(String, At), i64> = BTreeMap::new();
-    let (mut kills, mut steps, mut demanded) = (0, 0, 0);
-    while clock < START + 365 * DAY {
-        clock += match random.below(150) {
-            0 => i64::try_from(random.below(15 * DAY.unsigned_abs())).unwrap(),
-            1 => -i64::try_from(random.below(3 * HOUR.unsigned_abs())).unwrap(),
-            // As a process that sleeps until something is due, and now and then longer.
-            _ => {
-                let late = i64::try_from(random.below(5 * HOUR.unsigned_abs())).unwrap();
-                let end = ends.values().min().copied();
-                let slot = specs.iter().filter_map(|spec| timing_of(spec).next_due(At(clock))).min();
-                let wait = end.into_iter().chain(slot.map(|slot| slot.0)).min().unwrap() - clock;
-                if random.below(8) == 0 { late } else { wait.max(0) }
-            }
-        };
-        steps += 1;
-        if random.below(6) == 0 {
-            simulation.kill().await;
-            let append = 1 + usize::try_from(random.below(8)).unwrap();
-            let when = if random.below(2) == 0 { CrashMoment::Before } else { CrashMoment::After };
-            simulation.start(Some(Crash { append, when }));
-        }
-        for session in ends.extract_if(.., |_, end| *end <= clock).map(|(session, _)| session) {
-            let outcome = if random.below(3) == 0 { Outcome::Failed } else { Outcome::Completed };
-            simulation.play_turn(session, outcome).await;
-        }
-        let demands = demanded_fires(&simulation, &specs, At(clock)).await;
-        while simulation.step(At(clock)).await.is_err() {
-            kills += 1;
-        }
-        for spec in &specs {
-            for run in fired(&simulation.schedule_tail(&spec.name, TAIL).await) {
-                let key = (spec.name.clone(), run.slot);
-                if let std::collections::btree_map::Entry::Vacant(new) = decided_at.entry(key) {
-                    new.insert(clock);
-                    let longest = if random.below(10) == 0 { 2 * DAY } else { 20 * MINUTE };
-                    let length = random.below(longest.unsigned_abs());
-                    ends.insert(run.session.unwrap(), clock + i64::try_from(length).unwrap());
-                }
-            }
-        }
-        demanded += demands.len();
-        for demand in demands {
-            assert_eq!(decided_at.get(&demand), Some(&clock), "{demand:?} did not fire when it could");
-        }
-    }
-
-    println!("{steps} steps, {kills} kills, {} runs, {demanded} of them demanded", decided_at.len());
-    assert!(kills > 20 && demanded > 100, "only {kills} kills and {demanded} demanded runs");
-    for spec in &specs {
-        check_year(&simulation, spec, &decided_at).await;
-    }
-}
-
-/// How many late runs go on together in the simulated year.
-const AT_ONCE: u64 = 4;
-/// Records at the end of a schedule's stream that have all of its open runs.
-const TAIL: u64 = 24;
-
-fn timing_of(spec: &ScheduleSpec) -> Timing {
-    Timing::parse(&spec.name, spec, At(START)).unwrap()
-}
-
-/// The slots that must fire at this moment, as the page on schedules says it, of the schedules that have no open run. None if late runs might
-/// have to wait for each other.
-async fn demanded_fires(simulation: &Simulation, specs: &[ScheduleSpec], now: At) -> Vec<(String, At)> {
-    let mut demands = Vec::new();
-    let mut open_runs = 0;
-    for spec in specs {
-        let records = simulation.schedule_tail(&spec.name, TAIL).await;
-        let ended = |slot| {
-            records.iter().any(|record| matches!(record, ScheduleRecord::Ended(ended) if ended.slot == slot))
-        };
-        let open = fired(&records).iter().filter(|run| !ended(run.slot)).count();
-        open_runs += open;
-        if open > 0 {
-            continue;
-        }
-        let timing = timing_of(spec);
-        let through = decisions(&records).last().map_or(At(START), |decided| decided.slot);
-        let horizon = At(now.0 - timing.delay.milliseconds());
-        let lateness = |slot: &At| horizon.0 - slot.0;
-        let mut due = slots_of(spec, through.max(At(horizon.0 - 4 * DAY)), horizon);
-        due.retain(|slot| lateness(slot) <= timing.grace.milliseconds());
-        let demand = match spec.missed {
-            MissedPolicy::Latest => due.last(),
-            MissedPolicy::All => due.first(),
-            MissedPolicy::None => due.last().filter(|slot| lateness(slot) <= MINUTE),
-        };
-        demands.extend(demand.map(|slot| (spec.name.clone(), *slot)));
-    }
-    if open_runs + demands.len() > usize::try_from(AT_ONCE).unwrap() { Vec::new() } else { demands }
-}
-
-async fn check_year(simulation: &Simulation, spec: &ScheduleSpec, decided_at: &BTreeMap<(String, At), i64>) {
-    let name = &spec.name;
-    let records = simulation.schedule(name).await;
-    let decisions = decisions(&records);
-    let through = decisions.last().unwrap().slot;
-    let slots = slots_of(spec, At(START), through);
-    let timing = timing_of(spec);
-
-    let mut decided = Vec::new();
-    for decision in &decisions {
-        let since = decision.since.unwrap_or(decision.slot);
-        decided.extend(slots.iter().filter(|slot| (since..=decision.slot).contains(slot)).copied());
-    }
-    assert_eq!(decided, slots, "{name}: each slot once, in order");
-
-    for run in fired(&records) {
-        let clock = decided_at[&(name.clone(), run.slot)];
-        let late = clock - run.slot.0 - timing.delay.milliseconds();
-        assert!((0..=timing.grace.milliseconds()).contains(&late), "{name}: {late} ms late");
-        if spec.missed != MissedPolicy::All {
-            let newest = timing.slots.last_until(At(START), At(clock - timing.delay.milliseconds()));
-            assert!(newest <= Some(run.slot), "{name}: an older slot than the newest fired");
-        }
-        let key = input_key(name, run.slot);
-        let inputs = simulation.inputs(run.session.unwrap()).await;
-        assert_eq!(inputs.iter().filter(|(_, input)| Some(input.id) == run.input).count(), 1, "{key}");
-    }
-    check_overlap(spec, &records);
-}
-
-/// Without `interrupt`, a run begins only after the one before it has ended.
-fn check_overlap(spec: &ScheduleSpec, records: &[ScheduleRecord]) {
-    let mut open = 0;
-    for record in records {
-        match record {
-            ScheduleRecord::Decided(decided) if decided.action == SlotAction::Fire => open += 1,
-            ScheduleRecord::Ended(_) => open -= 1,
-            _ => {}
-        }
-        assert!(open <= 1 || spec.overlap == OverlapPolicy::Interrupt, "{}: {open} runs at once", spec.name);
-    }
-}
-
 #[test]
 fn a_set_clock_is_noticed_and_a_late_scan_is_not() {
     let steady = tokio::time::Instant::now();
@@ -536,6 +481,36 @@ fn a_set_clock_is_noticed_and_a_late_scan_is_not() {
     assert!(!has_jumped(before, after(90_000, 90_400)));
     assert!(has_jumped(before, after(1_000, HOUR)), "set forward, or the machine slept");
     assert!(has_jumped(before, after(1_000, -HOUR)), "set back");
+}
+
+/// W3: a run that asks something keeps the next ones from starting, and the report says so.
+#[tokio::test]
+async fn the_report_says_that_a_run_waits_for_an_answer() {
+    let mut simulation = Simulation::new(vec![hourly("look")], 4).await;
+    simulation.step_surely(At(START)).await;
+    simulation.step_surely(At(START + HOUR)).await;
+    let session = open_session(&simulation, "look").await;
+    let (seq, input) = simulation.inputs(session).await.remove(0);
+    let question = QuestionId::generate();
+    let asks = Question::new(question, QuestionKind::Ask, "Which branch?");
+    let open = [
+        SessionRecord::InputTaken(InputTaken::of(input, seq)),
+        SessionRecord::TurnStarted(TurnStarted::new(1)),
+        SessionRecord::StepStarted(StepStarted::new(1)),
+        SessionRecord::Question(asks),
+    ];
+    let stream = StreamName::session(session);
+    let append = open.into_iter().fold(Append::to(&stream), |append, fact| append.record(fact.encode()));
+    simulation.journal.append(append).await.unwrap();
+
+    let asking = simulation.registry().show("look").await.unwrap();
+    let answered = Answered { id: question, answer: "main".to_owned(), by: None };
+    let answer = Append::to(&stream).record(SessionRecord::Answered(answered).encode());
+    simulation.journal.append(answer).await.unwrap();
+    let running = simulation.registry().show("look").await.unwrap();
+
+    assert_eq!((asking.status.as_str(), asking.question.as_deref()), ("asking", Some("Which branch?")));
+    assert_eq!((running.status.as_str(), running.question), ("running", None));
 }
 
 /// The runs of a schedule that was restarted go on; what the record of a pause says is kept.

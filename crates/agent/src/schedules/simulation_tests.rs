@@ -10,10 +10,10 @@ use longhaul_protocol::{
     SessionRecord, StepStarted, StreamName, TurnEnded, TurnStarted,
 };
 use longhaul_redact::Redactor;
-use longhaul_testkit::{Crash, FaultyJournal, TestHome};
+use longhaul_testkit::{Crash, FaultyJournal, RecordTimes, TestHome};
 
 use super::Schedules;
-use super::action::Desk;
+use super::action::ScheduleStore;
 use super::runner::ScheduleRunner;
 
 pub(super) struct Simulation {
@@ -21,6 +21,8 @@ pub(super) struct Simulation {
     config: Vec<ScheduleSpec>,
     process: Option<(Arc<FaultyJournal>, ScheduleRunner)>,
     at_once: u64,
+    /// When records were appended, by the simulated clock.
+    record_times: RecordTimes,
     home: Arc<TestHome>,
 }
 
@@ -28,13 +30,14 @@ impl Simulation {
     pub(super) async fn new(config: Vec<ScheduleSpec>, at_once: u64) -> Self {
         let home = Arc::new(TestHome::in_memory());
         let journal: Arc<dyn Journal> = home.journal().await;
-        Self { journal, config, process: None, at_once, home }
+        Self { journal, config, process: None, at_once, record_times: RecordTimes::default(), home }
     }
 
     /// Another process on the same home.
     pub(super) fn beside(&self) -> Self {
         let (journal, config, home) = (self.journal.clone(), self.config.clone(), self.home.clone());
-        Self { journal, config, process: None, at_once: self.at_once, home }
+        let record_times = self.record_times.clone();
+        Self { journal, config, process: None, at_once: self.at_once, record_times, home }
     }
 
     /// The config of the processes that start from now on.
@@ -48,12 +51,24 @@ impl Simulation {
         Schedules::new(self.journal.clone(), redactor, &self.config)
     }
 
+    /// Appends to the stream `schedules` what people want, at this moment.
+    pub(super) async fn at<T>(&self, now: At, change: impl Future<Output = T>) -> T {
+        let stream = StreamName::schedules();
+        let before = self.journal.head(&stream).await.unwrap().seq;
+        let changed = change.await;
+        let after = self.journal.head(&stream).await.unwrap().seq;
+        let times = (before + 1..=after).map(|seq| ((stream.clone(), seq), now));
+        self.record_times.lock().unwrap().extend(times);
+        changed
+    }
+
     /// Starts a process that will die at this append.
     pub(super) fn start(&mut self, crash: Option<Crash>) {
         let journal = FaultyJournal::of_schedules(self.journal.clone(), crash);
+        journal.set_record_times(self.record_times.clone());
         let redactor = Arc::new(Redactor::new(&[], &[]).unwrap());
-        let desk = Desk { journal: journal.clone(), redactor };
-        self.process = Some((journal, ScheduleRunner::new(desk, self.config.clone(), self.at_once)));
+        let store = ScheduleStore { journal: journal.clone(), redactor };
+        self.process = Some((journal, ScheduleRunner::new(store, self.config.clone(), self.at_once)));
     }
 
     /// Ends the process as `kill -9` does.
@@ -92,8 +107,14 @@ impl Simulation {
         }
     }
 
-    /// Takes everything in the session's inbox, and ends the turn that it begins. `false` if there is nothing.
+    /// Takes everything in the session's inbox, and ends the turn that it begins, at the moment when that is noticed. `false` if there is
+    /// nothing.
     pub(super) async fn play_turn(&self, session: SessionId, outcome: Outcome) -> bool {
+        self.play_turn_until(session, outcome, At(i64::MAX)).await
+    }
+
+    /// The same for a turn that ends at this moment.
+    pub(super) async fn play_turn_until(&self, session: SessionId, outcome: Outcome, end: At) -> bool {
         let stream = StreamName::session(session);
         let past = self.session_records(session).await;
         let turn =
@@ -123,7 +144,7 @@ impl Simulation {
         for (seq, input) in inputs {
             append = append.record(SessionRecord::InputTaken(InputTaken::of(input, seq)).encode());
         }
-        let started = SessionRecord::TurnStarted(TurnStarted { turn, cause: None });
+        let started = SessionRecord::TurnStarted(TurnStarted::new(turn));
         let step = SessionRecord::StepStarted(StepStarted { step: 1, later: vec![] });
         let ended = TurnEnded {
             turn,
@@ -138,7 +159,9 @@ impl Simulation {
             .record(started.encode())
             .record(step.encode())
             .record(SessionRecord::TurnEnded(ended).encode());
-        self.journal.append(append).await.unwrap();
+        let appended = self.journal.append(append).await.unwrap();
+        let ended = appended.last().unwrap();
+        self.record_times.lock().unwrap().insert((ended.stream.clone(), ended.seq), end);
         true
     }
 

@@ -3,7 +3,7 @@
 use longhaul_protocol::{At, OverlapPolicy};
 use longhaul_schedule::{Decision, Moment, Plan, Timing, Wait, decide};
 
-use super::catalog::{CatalogEntry, RunRequest};
+use super::catalog::{CatalogEntry, RunRequest, ScheduleSource};
 use super::state::ScheduleState;
 
 /// One thing to do about a schedule.
@@ -57,7 +57,7 @@ pub(crate) fn next_step(
         return Next::Wait(Wait::Never);
     }
     if !has_begun(entry, state) {
-        return Next::Work(Work::Begin { from: entry.since });
+        return Next::Work(Work::Begin { from: begins_at(entry, state) });
     }
     let max_failures = entry.spec.max_failures;
     if entry.pause.is_none() && max_failures > 0 && state.failures >= max_failures {
@@ -88,6 +88,14 @@ pub(crate) fn has_begun(entry: &CatalogEntry, state: &ScheduleState) -> bool {
     state.began.as_ref().is_some_and(|began| {
         began.terms == entry.spec.terms() && entry.since.is_none_or(|since| began.from >= since)
     })
+}
+
+/// When the slots of a schedule that has not begun with its present terms count from; `None` for now. The config does not say when it
+/// was changed: its new terms count from when a runtime sees them. Since the schedule was last resumed, slots may have fired already.
+pub(crate) fn begins_at(entry: &CatalogEntry, state: &ScheduleState) -> Option<At> {
+    let has_other_terms = state.began.as_ref().is_some_and(|began| began.terms != entry.spec.terms());
+    let is_of_config = entry.source == ScheduleSource::Config;
+    entry.since.filter(|_| !(is_of_config && has_other_terms))
 }
 
 /// The slot of a request: when it was made, but never a whole second, which may be a slot of the schedule's own, and never one that an

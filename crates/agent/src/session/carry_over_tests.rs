@@ -149,10 +149,7 @@ impl Scribe {
             Some(turn) if turn.cancelled => return None,
             None if state.pending_inputs.is_empty() && state.turn_request.is_none() => return None,
             Some(_) => {}
-            None => self.write(&SessionRecord::TurnStarted(TurnStarted {
-                turn: self.state.turn_count + 1,
-                cause: None,
-            })),
+            None => self.write(&SessionRecord::TurnStarted(TurnStarted::new(self.state.turn_count + 1))),
         }
         let turn = self.state.turn.clone().unwrap();
         if turn.cancelled {
@@ -222,6 +219,7 @@ impl Scribe {
             kept_in: None,
             remote_task: None,
             child: None,
+            changes_nothing: false,
         };
         self.write(&SessionRecord::ToolStarted(started));
         let news = self.a_task(|_| true).map(|task_id| TaskNews { task_id, printed: 9, ended: false });

@@ -72,7 +72,7 @@ pub(crate) fn cancel() -> SessionRecord {
 }
 
 pub(crate) fn turn() -> SessionRecord {
-    SessionRecord::TurnStarted(TurnStarted { turn: 1, cause: None })
+    SessionRecord::TurnStarted(TurnStarted::new(1))
 }
 
 pub(crate) fn step(step: u64) -> SessionRecord {
@@ -135,6 +135,7 @@ pub(crate) fn starts(number: u128, name: &str, effect: Effect) -> SessionRecord 
         kept_in: None,
         remote_task: None,
         child: None,
+        changes_nothing: false,
     })
 }
 

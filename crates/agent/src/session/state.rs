@@ -15,6 +15,7 @@ use crate::compaction::plan::Compaction;
 use crate::session::apply::apply;
 use crate::session::repeats::RepeatDetector;
 use crate::session::tasks::SessionTasks;
+use crate::spend::ScopedTurn;
 
 /// The state of a session after its last record.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -193,7 +194,8 @@ pub struct Turn {
     pub cost_nano: u64,
     /// Why it calls models.
     pub cause: Cause,
-    /// Only heartbeats began it, nothing else has come into it, and it has done no more than read and run commands.
+    /// Only heartbeats began it, nothing else has come into it, and it has done no more than read and run
+    /// commands that change nothing.
     pub may_be_quiet: bool,
     /// The most that it may cost beside the configured limits, in billionths of a US dollar.
     pub max_cost_nano: Option<u64>,
@@ -295,15 +297,17 @@ impl State {
         matches!(self.last_outcome, Some(Outcome::Failed | Outcome::Limit))
     }
 
-    /// Why the next turn calls models: for a person if one has asked for anything in it, else for the first that sent an input. If
-    /// nobody did, the end of a task begins it.
+    /// Why the next turn calls models: for a person who has asked for anything in it, else for a schedule, else for the first that sent
+    /// an input. Without an input, the end of a task begins it.
     pub fn next_turn_cause(&self) -> Cause {
         if self.turn_request.is_some() {
             return Cause::Turn;
         }
-        let mut causes = self.pending_inputs.iter().map(|input| input.sender.cause());
-        let first = causes.next().unwrap_or(Cause::Task);
-        if causes.any(|cause| cause == Cause::Turn) { Cause::Turn } else { first }
+        let causes = || self.pending_inputs.iter().map(|input| input.sender.cause());
+        let of_person_or_schedule = [Cause::Turn, Cause::Schedule].into_iter();
+        let first =
+            of_person_or_schedule.chain(causes().next()).find(|cause| causes().any(|other| other == *cause));
+        first.unwrap_or_else(|| self.tasks.wake_cause())
     }
 
     /// The most that the next turn may cost: what its schedule allows, if a schedule begins it.
@@ -412,6 +416,13 @@ impl State {
     /// Whether inputs join the open turn at its next step.
     pub(crate) fn has_joining_inputs(&self) -> bool {
         self.pending_inputs.iter().any(|input| input.mode == JoinMode::Join)
+    }
+}
+
+impl Turn {
+    /// The turn as what its calls count against.
+    pub(crate) fn scoped(&self) -> ScopedTurn {
+        ScopedTurn { number: self.number, max_cost_nano: self.max_cost_nano }
     }
 }
 

@@ -2,7 +2,7 @@
 
 use longhaul_context::{running_tasks_note, task_notification};
 use longhaul_protocol::{
-    CallId, CarriedTask, EndedTask, Note, Notification, SessionRecord, TaskEnded, TaskId, TaskNews,
+    CallId, CarriedTask, Cause, EndedTask, Note, Notification, SessionRecord, TaskEnded, TaskId, TaskNews,
     TaskStall, TaskStarted, TaskStatus,
 };
 use longhaul_tools::SessionTask;
@@ -99,6 +99,12 @@ impl SessionTasks {
             Wake::OnFailure => end.status != TaskStatus::Completed,
             Wake::Never => false,
         })
+    }
+
+    /// Why a turn without an input begins: the oldest task whose end the model does not know is a command or a subagent.
+    pub fn wake_cause(&self) -> Cause {
+        let first = self.unannounced_ends().next();
+        if first.is_some_and(|(task, _)| task.session.is_some()) { Cause::Child } else { Cause::Task }
     }
 
     /// Whether no task runs and every end is announced.

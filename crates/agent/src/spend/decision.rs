@@ -31,13 +31,6 @@ impl CallBound {
         Self { max_output, ..self }
     }
 
-    /// The same call with at most so much room for the answer that it costs at most `left`. `None` if even the least room costs more. A
-    /// call whose price is not known fits.
-    pub(crate) fn within_cost(self, left: u64) -> Option<Self> {
-        let room = self.answer_within(Unit::Cost, left)?;
-        (room >= self.min_answer()).then(|| self.with_answer(room))
-    }
-
     /// The least room that the answer may be given.
     fn min_answer(&self) -> u64 {
         self.max_output.min(MIN_ANSWER_TOKENS)
@@ -224,7 +217,8 @@ fn soft_limit(
     limit: SpendLimit,
     scope: &str,
 ) -> Option<(String, u64)> {
-    if limits.soft <= 0.0 || limit.kind == LimitKind::AgentBudget {
+    let has_none = matches!(limit.kind, LimitKind::AgentBudget | LimitKind::CostPerRun);
+    if limits.soft <= 0.0 || has_none {
         return None;
     }
     let name = Some(soft_name(limit.kind, scope)).filter(|name| !fold.is_past_soft(name))?;

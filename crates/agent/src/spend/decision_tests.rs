@@ -18,7 +18,7 @@ fn limited(kind: LimitKind, max: u64, soft: f64) -> SpendLimits {
 
 fn call(input: u64, max_output: u64, urgency: Urgency) -> WantedCall {
     WantedCall {
-        scope: CallScope { at: NOW, session: SESSION, turn: Some(1), parent: None },
+        scope: CallScope { at: NOW, session: SESSION, turn: Some(1), turn_max_nano: None, parent: None },
         bound: CallBound::new(input, max_output, Some(&PRICES)),
         urgency,
         consents: vec![],

@@ -13,7 +13,7 @@ use tokio::sync::{mpsc, oneshot};
 
 use super::decision::{CallBound, LimitReached, SoftLimits, Urgency, Verdict, WantedCall, judge};
 use super::fold::LedgerFold;
-use super::limits::{CallScope, SpendLimits};
+use super::limits::{CallScope, ScopedTurn, SpendLimits};
 use super::recovery::LiveHolder;
 use super::settlement::{reserved_cost, settle_call};
 use super::statement::{LimitStatus, list_limits};
@@ -105,7 +105,7 @@ impl SpendLedger {
 
     /// Whether a limit or a budget applies to a call.
     pub(crate) fn is_limited(&self, scope: &CallScope) -> bool {
-        !self.limits.is_empty() || scope.has_budget()
+        !self.limits.is_empty() || scope.has_own_limit()
     }
 
     /// Reserves a call. Returns at once where no limit is set. Otherwise waits until the reservation is on disk, and while
@@ -205,10 +205,12 @@ impl SpendLedger {
     pub(crate) fn scope(
         &self,
         session: SessionId,
-        turn: Option<u64>,
+        turn: Option<ScopedTurn>,
         parent: Option<&Arc<ParentLink>>,
     ) -> CallScope {
-        CallScope { at: now(), session, turn, parent: parent.cloned() }
+        let turn_max_nano = turn.and_then(|turn| turn.max_cost_nano);
+        let turn = turn.map(|turn| turn.number);
+        CallScope { at: now(), session, turn, turn_max_nano, parent: parent.cloned() }
     }
 
     /// Records that a person does not want these soft limits to be passed.

@@ -25,10 +25,12 @@ pub(crate) enum LimitKind {
     CostPerTree,
     /// What the call that started a subagent lets it spend.
     AgentBudget,
+    /// What a schedule lets one of its runs spend, with all subagents.
+    CostPerRun,
 }
 
 impl LimitKind {
-    const ALL: [Self; 10] = [
+    const ALL: [Self; 11] = [
         Self::CostPerTurn,
         Self::TokensPerTurn,
         Self::CostPerSession,
@@ -39,6 +41,7 @@ impl LimitKind {
         Self::CostTotal,
         Self::CostPerTree,
         Self::AgentBudget,
+        Self::CostPerRun,
     ];
 
     /// The kind that a name of [`CallScope::soft_name`] stands for.
@@ -59,6 +62,7 @@ impl LimitKind {
             Self::CostTotal => "cost_total",
             Self::CostPerTree => "cost_per_tree",
             Self::AgentBudget => "budget",
+            Self::CostPerRun => "cost_per_run",
         }
     }
 
@@ -67,6 +71,7 @@ impl LimitKind {
         match self {
             Self::CostPerTree => "agents.cost_per_tree".to_owned(),
             Self::AgentBudget => "the budget of the subagent".to_owned(),
+            Self::CostPerRun => "cost_per_run of the schedule".to_owned(),
             _ => format!("limits.{}", self.name()),
         }
     }
@@ -92,6 +97,7 @@ impl LimitKind {
             Self::CostPerTurn | Self::TokensPerTurn => "raise it, or send a message to go on",
             Self::CostPerSession | Self::CostPerTree => "raise it, or go on in a new session",
             Self::AgentBudget => "start another one, or give it more",
+            Self::CostPerRun => "raise it there, or send a message to go on",
             Self::CostPerDay | Self::TokensPerDay => "raise it, or go on tomorrow (UTC)",
             Self::CostPerMonth | Self::TokensPerMonth => "raise it, or go on next month (UTC)",
             Self::CostTotal => "raise it to go on",
@@ -168,7 +174,7 @@ impl SpendLimits {
     pub(crate) fn extra_limits(&self, scope: &CallScope) -> Vec<String> {
         let is_per_turn =
             |limit: &SpendLimit| matches!(limit.kind, LimitKind::CostPerTurn | LimitKind::TokensPerTurn);
-        let has_turn_limit = self.limits.iter().any(is_per_turn);
+        let has_turn_limit = self.limits.iter().any(is_per_turn) || scope.run_limits().next().is_some();
         let turn = scope.turn.filter(|_| has_turn_limit).map(|turn| format!("turn/{turn}"));
         let above = scope.ancestors().iter();
         let turns_above = above.clone().filter(|_| has_turn_limit);
@@ -180,7 +186,7 @@ impl SpendLimits {
 
     /// Whether the totals of the call's session and of those above it have to be known.
     pub(crate) fn needs_session_totals(&self, scope: &CallScope) -> bool {
-        self.has_session_limit() || scope.has_budget()
+        self.has_session_limit() || scope.budgets().next().is_some()
     }
 
     /// Every limit that applies to a call, with the scope in which it counts. The limits of a session and of its turn hold for
@@ -190,7 +196,7 @@ impl SpendLimits {
         for limit in &self.limits {
             applying.extend(call.scopes_of(limit.kind).into_iter().map(|scope| (*limit, scope)));
         }
-        applying.extend(call.budgets());
+        applying.extend(call.budgets().chain(call.run_limits()));
         applying
     }
 
@@ -202,6 +208,14 @@ impl SpendLimits {
     }
 }
 
+/// The turn that a call belongs to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct ScopedTurn {
+    pub(crate) number: u64,
+    /// Billionths of a US dollar that it may cost, as its schedule says.
+    pub(crate) max_cost_nano: Option<u64>,
+}
+
 /// What a call counts against.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct CallScope {
@@ -209,6 +223,8 @@ pub(crate) struct CallScope {
     pub(crate) session: SessionId,
     /// The open turn, if the call belongs to one.
     pub(crate) turn: Option<u64>,
+    /// Billionths of a US dollar that the turn may cost, as its schedule says.
+    pub(crate) turn_max_nano: Option<u64>,
     /// What started the session, if it is a subagent.
     pub(crate) parent: Option<Arc<ParentLink>>,
 }
@@ -223,9 +239,19 @@ impl CallScope {
         self.ancestors().iter().map(|above| above.session).chain([self.session])
     }
 
-    /// Whether the session or one above it has a budget of its own.
-    pub(crate) fn has_budget(&self) -> bool {
-        self.budgets().next().is_some()
+    /// Whether the session, its turn or one above has a limit of its own.
+    pub(crate) fn has_own_limit(&self) -> bool {
+        self.budgets().chain(self.run_limits()).next().is_some()
+    }
+
+    /// What schedules let the turn cost, and those above that it works for.
+    fn run_limits(&self) -> impl Iterator<Item = (SpendLimit, String)> {
+        let own = self.turn.and_then(|turn| Some((self.session, turn, self.turn_max_nano?)));
+        let above = self.ancestors().iter();
+        let above = above.filter_map(|above| Some((above.session, above.turn, above.turn_max_nano?)));
+        above.chain(own).map(|(session, turn, max)| {
+            (SpendLimit { kind: LimitKind::CostPerRun, max }, turn_scope(session, turn))
+        })
     }
 
     /// The budgets that the call counts against.
@@ -255,7 +281,9 @@ impl CallScope {
     /// The scope in which a limit counts this call. `None` if the limit does not apply.
     pub(crate) fn of_limit(&self, kind: LimitKind) -> Option<String> {
         Some(match kind {
-            LimitKind::CostPerTurn | LimitKind::TokensPerTurn => turn_scope(self.session, self.turn?),
+            LimitKind::CostPerTurn | LimitKind::TokensPerTurn | LimitKind::CostPerRun => {
+                turn_scope(self.session, self.turn?)
+            }
             LimitKind::CostPerSession => session_scope(self.session),
             LimitKind::CostPerDay | LimitKind::TokensPerDay => format!("day/{}", day_of(self.at)),
             LimitKind::CostPerMonth | LimitKind::TokensPerMonth => format!("month/{}", month_of(self.at)),

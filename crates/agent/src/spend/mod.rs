@@ -55,11 +55,11 @@ mod settlement;
 mod statement;
 mod writer;
 
-pub(crate) use amount::{dollars, nano};
+pub(crate) use amount::nano;
 pub(crate) use decision::{AtSoftLimit, CallBound, Urgency, Verdict, WantedCall};
 pub use decision::{LimitReached, SoftLimits};
 pub(crate) use ledger::{NewCall, Reservation, ReserveOutcome, SpendLedger};
-pub(crate) use limits::{LimitKind, SpendLimits};
+pub(crate) use limits::{LimitKind, ScopedTurn, SpendLimits};
 pub(crate) use reader::load_fold;
 pub use statement::{
     LimitStatus, Statement, StatementBy, StatementItem, StatementQuery, limit_status, statement,

@@ -351,7 +351,8 @@ pub(super) fn list_limits(
     turn: Option<u64>,
 ) -> Vec<LimitStatus> {
     let known = session.unwrap_or(SessionId::from_bits(0));
-    let scope = CallScope { at: now(), session: known, turn: session.and(turn), parent: None };
+    let turn = session.and(turn);
+    let scope = CallScope { at: now(), session: known, turn, turn_max_nano: None, parent: None };
     let mut status = Vec::new();
     for limit in &limits.limits {
         let is_of_session = matches!(limit.kind, LimitKind::CostPerSession | LimitKind::CostPerTree);

@@ -4,7 +4,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-use longhaul_journal::{Append, Error as JournalError, Journal, SessionEntry, bind_session_key, record_at};
+use longhaul_journal::{Journal, SessionEntry, bind_session_key, record_at};
 use longhaul_protocol::{
     At, CallId, ChildSession, InboxRecord, Input, InputId, JoinMode, NamesRecord, Order, OrderId, OrderKind,
     Outcome, ParentLink, Question, Record, Sender, SessionId, SessionRecord, StreamName, TaskEnded, TaskId,
@@ -14,7 +14,7 @@ use longhaul_redact::Redactor;
 use longhaul_tools::{OutputLimit, truncate_output};
 
 use crate::Result;
-use crate::client::accepted::{RepeatCheck, accept_input};
+use crate::client::accepted::{RepeatCheck, accept_input, accept_order};
 use crate::client::creation::{SessionStart, create_session};
 use crate::client::questions::open_questions;
 use crate::replay::load;
@@ -60,6 +60,8 @@ pub(crate) struct ChildEnd {
     pub(crate) duration_ms: u64,
     /// Its parent, or a person who killed the task, stopped it.
     pub(crate) was_stopped: bool,
+    /// Its own tasks that could not be ended.
+    pub(crate) leftovers: usize,
 }
 
 impl ChildEnd {
@@ -71,8 +73,18 @@ impl ChildEnd {
         }
     }
 
-    /// Why it did not complete.
+    /// Why it did not complete, and what it left behind.
     pub(crate) fn message(&self) -> Option<String> {
+        let leftovers = match self.leftovers {
+            0 => None,
+            1 => Some("one of its tasks could not be ended and may still run".to_owned()),
+            count => Some(format!("{count} of its tasks could not be ended and may still run")),
+        };
+        let parts: Vec<String> = self.failure().into_iter().chain(leftovers).collect();
+        (!parts.is_empty()).then(|| parts.join("; "))
+    }
+
+    fn failure(&self) -> Option<String> {
         match self.ended.outcome {
             Outcome::Completed => None,
             Outcome::Cancelled if self.was_stopped => Some("it was stopped".to_owned()),
@@ -224,7 +236,26 @@ async fn child_end(journal: &dyn Journal, id: SessionId, record: &Record) -> Res
     let was_stopped = journal.find(&StreamName::inbox(id), STOP_KEY).await?.is_some();
     let At(made) = id.made_at();
     let duration_ms = u64::try_from(record.at.0.saturating_sub(made)).unwrap_or(0);
-    Ok(Some(ChildEnd { ended, duration_ms, was_stopped }))
+    Ok(Some(ChildEnd { ended, duration_ms, was_stopped, leftovers: 0 }))
+}
+
+/// What subagents cost so far, with those that they started, in US dollars. `None` if a price is unknown.
+pub(crate) async fn cost_of_subagents(journal: &dyn Journal, mut ids: Vec<SessionId>) -> Result<Option<f64>> {
+    let mut cost = Some(0.0);
+    while let Some(id) = ids.pop() {
+        let stream = StreamName::session(id);
+        for record in journal.records_of_kind(&stream, "usage").await? {
+            if let Ok(SessionRecord::Usage(usage)) = SessionRecord::decode(&record) {
+                cost = cost.zip(usage.cost).map(|(sum, cost)| sum + cost);
+            }
+        }
+        for record in journal.records_of_kind(&stream, "task_started").await? {
+            if let Ok(SessionRecord::TaskStarted(task)) = SessionRecord::decode(&record) {
+                ids.extend(task.session);
+            }
+        }
+    }
+    Ok(cost)
 }
 
 /// Whether a session without a name had one.
@@ -260,11 +291,9 @@ pub(crate) async fn order_kill(journal: &dyn Journal, id: SessionId, task: TaskI
 }
 
 async fn put_order(journal: &dyn Journal, id: SessionId, kind: OrderKind, key: &str) -> Result<()> {
-    let order = InboxRecord::Order(Order { id: OrderId::generate(), kind }).encode().with_key(key);
-    match journal.append(Append::to(&StreamName::inbox(id)).record(order)).await {
-        Ok(_) | Err(JournalError::Duplicate { .. }) => Ok(()),
-        Err(error) => Err(error.into()),
-    }
+    let order = Order { id: OrderId::generate(), kind };
+    // It has no words that could be a secret.
+    accept_order(journal, &Redactor::default(), id, order, Some(key)).await.map(drop)
 }
 
 /// Stops a subagent with everything that it runs. Returns when it is over.
@@ -273,7 +302,7 @@ pub(crate) async fn stop_child(runtime: &Arc<RuntimeShared>, id: SessionId) -> R
     loop {
         match read_child(&*runtime.journal, id).await? {
             ChildState::NotStarted | ChildState::Gone => return Ok(()),
-            ChildState::Ended(_) => return end_child_tasks(runtime, id).await,
+            ChildState::Ended(_) => return end_child_tasks(runtime, id).await.map(drop),
             ChildState::Running(_) => {
                 order_stop(&*runtime.journal, id).await?;
                 watch.wake().await;
@@ -283,11 +312,18 @@ pub(crate) async fn stop_child(runtime: &Arc<RuntimeShared>, id: SessionId) -> R
     }
 }
 
-/// Ends the tasks that a subagent left running when its turn ended: its commands, and its own subagents.
-pub(crate) async fn end_child_tasks(runtime: &Arc<RuntimeShared>, id: SessionId) -> Result<()> {
+/// How many tasks of a subagent run, by its records.
+pub(crate) async fn count_running_tasks(journal: &dyn Journal, id: SessionId) -> Result<usize> {
+    let Some(entry) = journal.session_with_id(id).await? else { return Ok(0) };
+    Ok(load(journal, &entry.key, id).await?.tasks.running().count())
+}
+
+/// Ends the tasks that a subagent left running when its turn ended: its commands, and its own subagents. Returns how many could not
+/// be ended in time.
+pub(crate) async fn end_child_tasks(runtime: &Arc<RuntimeShared>, id: SessionId) -> Result<usize> {
     let key = match runtime.journal.session_with_id(id).await? {
         Some(entry) => entry.key,
-        None => return Ok(()),
+        None => return Ok(0),
     };
     let watch = ChildWatch::new(runtime, id).await;
     let deadline = tokio::time::Instant::now() + TASKS_GRACE;
@@ -295,7 +331,7 @@ pub(crate) async fn end_child_tasks(runtime: &Arc<RuntimeShared>, id: SessionId)
         let state = load(&*runtime.journal, &key, id).await?;
         let running: Vec<TaskId> = state.tasks.running().map(|task| task.id()).collect();
         if running.is_empty() || tokio::time::Instant::now() >= deadline {
-            return Ok(());
+            return Ok(running.len());
         }
         for task in running {
             order_kill(&*runtime.journal, id, task).await?;

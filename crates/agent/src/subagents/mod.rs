@@ -59,6 +59,7 @@
 pub(crate) mod admission;
 pub(crate) mod child;
 pub(crate) mod kinds;
+pub(crate) mod lifecycle;
 pub(crate) mod lineage;
 pub(crate) mod questions;
 mod run;

@@ -1,14 +1,14 @@
 //! The questions of subagents, at their parent: a person who attends the parent sees and answers them there.
 
-use longhaul_journal::{Append, Error as JournalError};
 use longhaul_protocol::{
-    InboxRecord, Order, OrderId, OrderKind, OrderTaken, Question, QuestionId, SessionId, SessionRecord,
-    StreamName,
+    Order, OrderId, OrderKind, OrderTaken, Question, QuestionId, SessionId, SessionRecord, StreamName,
+    TaskStarted,
 };
 
 use super::child::RunningChild;
-use crate::client::questions::answer_key;
+use crate::client::questions::accept_answer;
 use crate::session::state::State;
+use crate::subagents::tool::DEFAULT_NAME;
 use crate::subagents::watch::ChildWatch;
 use crate::turn::end::withdraw_question;
 use crate::worker::{Worker, WorkerResult};
@@ -33,6 +33,13 @@ pub(crate) fn question_records(
     settled.chain(new).collect()
 }
 
+/// What people call a subagent where its parent works: its kind, if it has one, and its task.
+pub(crate) fn shown_name(started: &TaskStarted) -> String {
+    let kind = started.command.strip_prefix("agent ").filter(|kind| *kind != DEFAULT_NAME);
+    let name = kind.map(|kind| format!("{kind} ")).unwrap_or_default();
+    format!("{name}({})", started.description)
+}
+
 /// The question as the parent shows it. What an answer allows is up to the subagent.
 fn shown_question(question: &Question, child: SessionId, name: &str) -> Question {
     let Question { id, kind, text, choices, diff, .. } = question.clone();
@@ -51,13 +58,11 @@ pub(crate) async fn forward_answers(worker: &Worker, facts: &[SessionRecord]) ->
             continue;
         };
         let kind = OrderKind::Answer { question: *question, answer: answer.clone(), sender: sender.clone() };
-        let order = InboxRecord::Order(Order { id: OrderId::generate(), kind }).encode();
-        let append = Append::to(&StreamName::inbox(child)).record(order.with_key(&answer_key(*question)));
-        match worker.runtime().journal.append(append).await {
-            // Someone may have answered it in the subagent's own conversation.
-            Ok(_) | Err(JournalError::Duplicate { .. }) => {}
-            Err(error) => return Err(error.into()),
-        }
+        let order = Order { id: OrderId::generate(), kind };
+        let journal = &*worker.runtime().journal;
+        let after = journal.head(&StreamName::session(child)).await?.seq;
+        // A person may have answered it in the subagent's own conversation.
+        accept_answer(journal, child, *question, order, after).await?;
         ChildWatch::new(worker.runtime(), child).await.wake().await;
     }
     Ok(())

@@ -164,7 +164,7 @@ impl SubagentRun {
     fn exhausted(&self) -> ToolOutcome {
         let most = self.runtime.config.settings.agents.per_tree;
         ToolOutcome::error(format!(
-            "agent was not run: this conversation has had {most} subagents, and no more are allowed (agents.per_tree); do the rest yourself"
+            "agent was not run: this conversation has had {most} subagents, the most that it may ever have (agents.per_tree, which the user can raise; a new session has its own); do the rest yourself"
         ))
     }
 
@@ -178,7 +178,7 @@ impl SubagentRun {
         let (mut failures, mut asked_for) = (0, Duration::ZERO);
         loop {
             let is_asking = match read_child(&*self.runtime.journal, self.child.session).await {
-                Ok(ChildState::Ended(end)) => return self.ended(&end).await,
+                Ok(ChildState::Ended(end)) => return self.ended(end).await,
                 Ok(ChildState::Gone) => return self.lost(),
                 Ok(ChildState::NotStarted) => false,
                 Ok(ChildState::Running(running)) => !running.questions.is_empty(),
@@ -228,14 +228,15 @@ impl SubagentRun {
             }
         }
         match read_child(&*self.runtime.journal, self.child.session).await {
-            Ok(ChildState::Ended(end)) => self.ended(&end).await,
+            Ok(ChildState::Ended(end)) => self.ended(end).await,
             _ => self.lost(),
         }
     }
 
     /// The result of a subagent that has ended. Its own tasks end with it.
-    async fn ended(&self, end: &ChildEnd) -> ToolOutcome {
-        let _ = end_child_tasks(&self.runtime, self.child.session).await;
+    async fn ended(&self, end: ChildEnd) -> ToolOutcome {
+        let leftovers = end_child_tasks(&self.runtime, self.child.session).await.unwrap_or_default();
+        let end = ChildEnd { leftovers, ..end };
         let (ended, _) = end.task_ended(self.task_id(), self.child.session);
         let report = CommandReport {
             status: Some(end.status().word().to_owned()),

@@ -9,8 +9,8 @@ use std::time::Duration;
 use async_trait::async_trait;
 use longhaul_protocol::{Ancestor, ChildSession, Effect, ParentLink, ScopedTarget, SessionId, ToolStarted};
 use longhaul_tools::{
-    Permission, PreparedCall, ResumedCall, Scope, Tool, ToolDefinition, ToolInvocation, ToolOutcome,
-    parse_arguments, schema_of, truncate_with_ellipsis,
+    CallingTurn, Permission, PreparedCall, ResumedCall, Scope, Tool, ToolDefinition, ToolInvocation,
+    ToolOutcome, parse_arguments, schema_of, truncate_with_ellipsis,
 };
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -24,7 +24,7 @@ use crate::spend::nano;
 /// The name of the tool.
 pub(crate) const AGENT_TOOL: &str = "agent";
 /// What a subagent without a kind is called.
-const DEFAULT_NAME: &str = "agent";
+pub(super) const DEFAULT_NAME: &str = "agent";
 /// Bytes of a prompt. A longer text belongs into a file.
 const MAX_PROMPT_BYTES: usize = 256 << 10;
 const MAX_DESCRIPTION_BYTES: usize = 80;
@@ -144,7 +144,13 @@ impl AgentTool {
         let own = call.turn.parent.as_deref();
         let mut ancestors = own.map(|own| own.ancestors.clone()).unwrap_or_default();
         let budget_nano = own.and_then(|own| own.budget_nano);
-        ancestors.push(Ancestor { session: call.session, turn: call.turn.number, budget_nano });
+        let CallingTurn { number, max_cost_nano, .. } = call.turn;
+        ancestors.push(Ancestor {
+            session: call.session,
+            turn: number,
+            budget_nano,
+            turn_max_nano: max_cost_nano,
+        });
         let depth = runtime.config.settings.agents.depth;
         if ancestors.len() as u64 > depth {
             return Err(refusal(&format!(

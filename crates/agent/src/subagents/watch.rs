@@ -101,7 +101,7 @@ async fn next_news(watcher: &mut Watcher) {
                 }
             }
             Some(Watched::Missed { .. }) => return,
-            // The runtime ends, and whoever waits ends with it.
+            // The runtime ends, and the call or the monitor that waits ends with it.
             None => std::future::pending().await,
         }
     }

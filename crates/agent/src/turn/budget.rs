@@ -6,14 +6,14 @@ use std::pin::pin;
 use longhaul_context::estimate_text;
 use longhaul_model::Capabilities;
 use longhaul_protocol::{
-    Answer, AttemptId, Cause, Limit, Question, QuestionId, QuestionKind, SessionRecord, Warning,
+    Answer, AttemptId, Cause, Question, QuestionId, QuestionKind, SessionRecord, Warning,
 };
 
 use crate::compaction::plan::next_prompt_tokens;
 use crate::session::decide::BudgetCheck;
 use crate::spend::{
-    AtSoftLimit, CallBound, LimitKind, LimitReached, NewCall, Reservation, ReserveOutcome, SoftLimits,
-    Urgency, Verdict, WantedCall, dollars,
+    AtSoftLimit, CallBound, LimitKind, NewCall, Reservation, ReserveOutcome, ScopedTurn, SoftLimits, Urgency,
+    Verdict, WantedCall,
 };
 use crate::turn::end::withdraw_question;
 use crate::turn::request::{fixed_tokens, load_capabilities};
@@ -31,18 +31,14 @@ pub(crate) async fn check_budget(worker: &mut Worker) -> WorkerResult<()> {
         return Ok(());
     }
     let runtime = worker.runtime().clone();
-    let scope = runtime.spend.scope(worker.id(), None, worker.state().parent());
-    if !runtime.spend.is_limited(&scope) && run_limit(worker).is_none() {
+    let scope = runtime.spend.scope(worker.id(), Some(next_turn(worker)), worker.state().parent());
+    if !runtime.spend.is_limited(&scope) {
         return Ok(());
     }
     let starts_chain = worker.state().turn.is_none() || worker.has_new_model_choice();
     let model = if starts_chain { worker.model_chain().primary() } else { worker.models().model() };
     let Some(capabilities) = load_capabilities(worker, &model).await? else { return Ok(()) };
     let bound = next_call_bound(worker, &capabilities);
-    let Some(bound) = within_run_limit(worker, bound) else {
-        worker.set_budget(BudgetCheck::Reached(run_limit_reached(worker)));
-        return Ok(());
-    };
     let wanted = wanted_call(worker, bound, next_turn(worker));
     let verdict = {
         let mut judging = pin!(runtime.spend.judge(&wanted));
@@ -60,10 +56,16 @@ pub(crate) async fn check_budget(worker: &mut Worker) -> WorkerResult<()> {
     Ok(())
 }
 
-/// The number of the open turn, or of the next one.
-fn next_turn(worker: &Worker) -> u64 {
+/// The open turn, or the next one.
+fn next_turn(worker: &Worker) -> ScopedTurn {
     let state = worker.state();
-    state.turn.as_ref().map_or(state.turn_count.saturating_add(1), |turn| turn.number)
+    match &state.turn {
+        Some(turn) => turn.scoped(),
+        None => ScopedTurn {
+            number: state.turn_count.saturating_add(1),
+            max_cost_nano: state.next_turn_max_cost_nano(),
+        },
+    }
 }
 
 /// The most that the next call of a turn can use.
@@ -78,36 +80,7 @@ fn next_call_bound(worker: &Worker, capabilities: &Capabilities) -> CallBound {
     CallBound::new(input, answer, capabilities.prices.as_ref())
 }
 
-/// What a schedule allows the turn to cost, and what it has cost, in billionths of a US dollar. One worker makes all calls of a turn, one
-/// after the other, so the turn's own records decide, and no other process can take what is left.
-fn run_limit(worker: &Worker) -> Option<(u64, u64)> {
-    let state = worker.state();
-    match &state.turn {
-        Some(turn) => Some((turn.max_cost_nano?, turn.cost_nano)),
-        None => Some((state.next_turn_max_cost_nano()?, 0)),
-    }
-}
-
-/// The call with as much room for its answer as its schedule pays for. `None` if the call would cost more.
-fn within_run_limit(worker: &Worker, bound: CallBound) -> Option<CallBound> {
-    match run_limit(worker) {
-        Some((max, used)) => bound.within_cost(max.saturating_sub(used)),
-        None => Some(bound),
-    }
-}
-
-fn run_limit_reached(worker: &Worker) -> LimitReached {
-    let (max, used) = run_limit(worker).unwrap_or_default();
-    let text = format!(
-        "the next model call would pass cost_per_run of the schedule: ${:.4} of ${:.4} are used; raise it there, or send a message to \
-         go on",
-        dollars(used),
-        dollars(max)
-    );
-    LimitReached { limit: Limit::Cost, text }
-}
-
-fn wanted_call(worker: &Worker, bound: CallBound, turn: u64) -> WantedCall {
+fn wanted_call(worker: &Worker, bound: CallBound, turn: ScopedTurn) -> WantedCall {
     WantedCall {
         scope: worker.runtime().spend.scope(worker.id(), Some(turn), worker.state().parent()),
         bound,
@@ -136,10 +109,6 @@ pub(super) async fn reserve_call(
     let bound = next_call_bound(worker, &capabilities);
     let bound =
         CallBound::new(bound.input.saturating_add(notes), bound.max_output, capabilities.prices.as_ref());
-    let Some(bound) = within_run_limit(worker, bound) else {
-        worker.refuse_call(BudgetCheck::Reached(run_limit_reached(worker)));
-        return Ok(None);
-    };
     let call = NewCall {
         attempt,
         cause: turn_cause(worker),

@@ -19,7 +19,7 @@ use longhaul_mcp::{TOOLS_CALL, is_mcp_tool, unwrap_tools_call};
 use longhaul_protocol::{CallId, Effect, Question, SessionRecord, ToolFinished, ToolStarted};
 use longhaul_tools::{
     CallMessage, CallingTurn, Confinement, ResumedCall, RunCall, StopHandle, StopSignal, ToolInvocation,
-    ToolOutcome, renamed_call,
+    ToolOutcome, only_looks, renamed_call,
 };
 use tokio::task::{self, JoinSet};
 use tokio::time::Instant;
@@ -421,6 +421,7 @@ fn calling_turn(worker: &Worker, call: &CallState) -> CallingTurn {
     let is_own = worker.runtime().model_chain().primary().name() != model;
     CallingTurn {
         number: state.turn.as_ref().map_or(0, |turn| turn.number),
+        max_cost_nano: state.turn.as_ref().and_then(|turn| turn.max_cost_nano),
         mode: worker.permission_mode(),
         model: is_own.then_some(model),
         parent: state.parent().cloned(),
@@ -457,8 +458,10 @@ fn effect_for_permission(name: &str, effect: Effect) -> Effect {
 /// The start of a call that writes no file.
 fn tool_started(call: &CallState, effect: Effect) -> ToolStarted {
     let (name, arguments) = (call.name.clone(), call.arguments.clone());
+    let changes_nothing = effect == Effect::Command && only_looks(&name, &arguments);
     ToolStarted {
         call: call.id,
+        changes_nothing,
         name,
         arguments,
         effect,

@@ -3,7 +3,7 @@
 
 use std::collections::{HashMap, HashSet};
 use std::os::unix::net::UnixStream as StdUnixStream;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -20,7 +20,7 @@ use crate::housekeeping::backoff::RetryDelay;
 use crate::replay::load;
 use crate::runtime::slot::SessionSlot;
 use crate::runtime::{RuntimeShared, lock};
-use crate::subagents::child::{ChildState, read_child, stop_child};
+use crate::subagents::child::{ChildState, end_child_tasks, read_child, stop_child};
 use crate::subagents::watch::ChildWatch;
 
 /// The first delay before a keeper or a session is checked again. It doubles up to the maximum.
@@ -40,12 +40,19 @@ struct MonitoredTask {
     printed_bytes: AtomicU64,
     /// Notified when the end of the task is recorded.
     recorded: Notify,
+    /// A subagent's own tasks could not be ended in time.
+    has_leftovers: AtomicBool,
 }
 
 impl TaskMonitor {
     /// How many bytes a task has printed, according to its keeper.
     pub(crate) fn printed_bytes(&self, id: TaskId) -> Option<u64> {
         lock(&self.monitored).get(&id).map(|task| task.printed_bytes.load(Ordering::Relaxed))
+    }
+
+    /// Whether the tasks of a subagent could not be ended in time, so that its end is recorded without that.
+    pub(super) fn has_leftovers(&self, id: TaskId) -> bool {
+        lock(&self.monitored).get(&id).is_some_and(|task| task.has_leftovers.load(Ordering::Relaxed))
     }
 
     /// Stops monitoring the tasks of a session that no longer run.
@@ -66,6 +73,7 @@ impl TaskMonitor {
             session_key: session_key.to_owned(),
             printed_bytes: AtomicU64::new(0),
             recorded: Notify::new(),
+            has_leftovers: AtomicBool::new(false),
         });
         monitored.insert(id, task.clone());
         Some(task)
@@ -188,13 +196,22 @@ impl MonitorJob {
         }
     }
 
-    /// Returns when the subagent has ended, or its open questions are others than before.
+    /// Returns when the subagent has ended with all that it left running, or its open questions are others than before.
     async fn wait_for_child(&self, child: SessionId) {
         let mut watch = ChildWatch::new(&self.runtime, child).await;
         watch.wake().await;
         loop {
             match read_child(&*self.runtime.journal, child).await {
-                Ok(ChildState::Ended(_) | ChildState::Gone) => return,
+                Ok(ChildState::Ended(_)) => match end_child_tasks(&self.runtime, child).await {
+                    Ok(leftovers) => {
+                        return self.task.has_leftovers.store(leftovers > 0, Ordering::Relaxed);
+                    }
+                    Err(_) => {
+                        tokio::time::sleep(FIRST_RETRY_DELAY).await;
+                        continue;
+                    }
+                },
+                Ok(ChildState::Gone) => return,
                 Ok(ChildState::Running(running)) => {
                     let open: Vec<QuestionId> =
                         running.questions.iter().map(|question| question.id).collect();

@@ -24,15 +24,15 @@ use std::sync::Arc;
 
 use longhaul_journal::Blob;
 use longhaul_protocol::{
-    BlobRef, ChildSession, SessionId, SessionRecord, TaskEnded, TaskId, TaskNews, TaskStatus, Warning,
+    BlobRef, SessionId, SessionRecord, TaskEnded, TaskId, TaskNews, TaskStarted, TaskStatus, Warning,
 };
 use longhaul_tools::{FinishedTask, SessionTask, task_end};
 use tokio::task::spawn_blocking;
 
 use crate::subagents::child::{
-    ChildState, GONE, end_child_tasks, has_ended, read_child, task_ended_without_turn,
+    ChildEnd, ChildState, GONE, count_running_tasks, has_ended, read_child, task_ended_without_turn,
 };
-use crate::subagents::questions::question_records;
+use crate::subagents::questions::{question_records, shown_name};
 use crate::worker::task_monitor::{TaskRef, kill_task};
 use crate::worker::{Worker, WorkerResult};
 
@@ -77,7 +77,7 @@ async fn record_task_ends(worker: &mut Worker, ended: Vec<TaskId>) -> WorkerResu
     for id in ended {
         let Some(task) = worker.state().tasks.get(id).filter(|task| task.is_running()) else { continue };
         if let Some(child) = task.started.session {
-            let (records, output) = child_news(worker, id, child).await;
+            let (records, output) = child_news(worker, &task.started, child).await;
             facts.extend(records);
             blobs.extend(output.map(Blob::new));
             continue;
@@ -109,18 +109,24 @@ async fn record_task_ends(worker: &mut Worker, ended: Vec<TaskId>) -> WorkerResu
 }
 
 /// What a subagent's parent records of it: its end, with the output that the record refers to, or its questions.
-async fn child_news(worker: &Worker, id: TaskId, child: SessionId) -> (Vec<SessionRecord>, Option<Vec<u8>>) {
-    let (state, runtime) = (worker.state(), worker.runtime());
-    let name = ChildSession::key_of(id.call());
+async fn child_news(
+    worker: &Worker,
+    started: &TaskStarted,
+    child: SessionId,
+) -> (Vec<SessionRecord>, Option<Vec<u8>>) {
+    let (state, runtime, id) = (worker.state(), worker.runtime(), started.task_id);
+    let name = shown_name(started);
     let settled = || question_records(state, child, &name, None);
     match read_child(&*runtime.journal, child).await {
         Ok(ChildState::Running(running)) => (question_records(state, child, &name, Some(&running)), None),
         Ok(ChildState::Ended(end)) => {
-            // What it left running ends with it. If that can't be done now, the monitor reports it again.
-            if end_child_tasks(runtime, child).await.is_err() {
-                return (vec![], None);
-            }
-            let (ended, output) = end.task_ended(id, child);
+            // What it left running ends with it. The monitor sees to that, and reports the subagent again.
+            let has_leftovers = runtime.task_monitor.has_leftovers(id);
+            let leftovers = match count_running_tasks(&*runtime.journal, child).await {
+                Ok(leftovers) if leftovers == 0 || has_leftovers => leftovers,
+                Ok(_) | Err(_) => return (settled(), None),
+            };
+            let (ended, output) = ChildEnd { leftovers, ..end }.task_ended(id, child);
             (settled().into_iter().chain([SessionRecord::TaskEnded(ended)]).collect(), output)
         }
         Ok(ChildState::Gone) => {

@@ -460,7 +460,8 @@ fn other_tools(runtime: &RuntimeShared) -> Vec<Arc<dyn Tool>> {
     let noting = NoteHooks { redact: runtime.redact(), pages_changed: runtime.memory.pages_changed_hook() };
     tools.push(memory_note_tool(&runtime.journal, &runtime.memory.scopes, noting));
     let schedules =
-        Schedules::new(runtime.journal.clone(), runtime.redactor.clone(), &runtime.config.settings.schedule);
+        Schedules::new(runtime.journal.clone(), runtime.redactor.clone(), &runtime.config.settings.schedule)
+            .with_catalog(runtime.schedule_catalog.clone());
     tools.push(Arc::new(ScheduleTool::new(schedules)));
     tools.extend(lock(&runtime.tools).iter().cloned());
     tools

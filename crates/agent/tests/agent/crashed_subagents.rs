@@ -9,12 +9,15 @@
 //! | `turn_ended` of the subagent | its end is recorded | a second end |
 //! | `task_ended`, `tool_finished` | nothing more | a second result |
 //! | `notification` | nothing more | a second notification |
+//! | the order to cancel, at the parent or at the subagent | it ends as cancelled, with what it runs | another call of a model |
+//! | `question`, at the subagent or at the parent; the answer, in either inbox | the answer reaches it | a second question, a second run of the command |
 
 use std::time::Duration;
 
-use longhaul_agent::{Runtime, RuntimeBuilder, Session, Settled};
-use longhaul_journal::Journal;
-use longhaul_protocol::{Outcome, Record, SessionRecord, StreamName, TaskStatus};
+use longhaul_agent::config::{Approval, ApprovalRule};
+use longhaul_agent::{Config, Runtime, RuntimeBuilder, Session, Settled};
+use longhaul_journal::{Journal, resolve};
+use longhaul_protocol::{Outcome, Record, SessionId, SessionRecord, StreamName, TaskStatus};
 use longhaul_testkit::{Crash, CrashMoment, FaultyJournal, TestHome, broken_rules, records_of};
 use serde_json::{Value, json};
 
@@ -150,4 +153,167 @@ fn killed_at_any_boundary_a_subagent_in_the_background_is_announced_once_first_h
 #[test]
 fn killed_at_any_boundary_a_subagent_in_the_background_is_announced_once_second_half() {
     play(true, 1, 2);
+}
+
+/// What happens to a subagent that works.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Event {
+    /// The turn of its parent is cancelled.
+    Stop,
+    /// It asks before it runs a command, and a person says yes at its parent.
+    Question,
+}
+
+impl Event {
+    fn config(self, place: &TestHome) -> Config {
+        let mut config = place.config();
+        if self == Self::Question {
+            let (tool, command) = ("exec".to_owned(), Some("echo*".to_owned()));
+            let rule = ApprovalRule { tool, command, host: None, action: Approval::Ask };
+            config.settings.approval.rule = vec![rule];
+        }
+        config
+    }
+
+    /// `sleep` with a number by which the process can be found.
+    fn routes(self, sleep: &str) -> [(&'static str, Value); 2] {
+        let command = match self {
+            Self::Stop => format!("touch began; exec {sleep}"),
+            Self::Question => "echo asked >> log.txt".to_owned(),
+        };
+        let child = json!([call("exec", &json!({ "command": command })), "The result."]);
+        [("Work", child), ("go", json!([agent(&json!({"prompt": "Work."})), "One.", "Two."]))]
+    }
+
+    /// Brings the tree to its rest.
+    async fn happen(self, place: &TestHome, session: &Session, is_resumed: bool) {
+        session.put(said("go"), Some("once")).await.unwrap();
+        if self == Self::Stop {
+            while !is_resumed && !place.work().join("began").exists() {
+                tokio::time::sleep(Duration::from_millis(2)).await;
+            }
+            session.cancel().await.unwrap();
+        }
+        loop {
+            for question in session.state().await.unwrap().questions {
+                // It may just have been answered.
+                let _ = session.answer(question.id, "yes").await;
+            }
+            let settled = session.settle().await.unwrap();
+            if settled == Settled::Idle && session.state().await.unwrap().turn_count > 0 {
+                return;
+            }
+            tokio::time::sleep(Duration::from_millis(2)).await;
+        }
+    }
+}
+
+/// Whether a process with this command line runs.
+fn is_running(command: &str) -> bool {
+    let processes = std::fs::read_dir("/proc").unwrap().filter_map(Result::ok);
+    let lines = processes.filter_map(|process| std::fs::read(process.path().join("cmdline")).ok());
+    lines.map(|line| String::from_utf8_lossy(&line).replace('\0', " ")).any(|line| line.trim() == command)
+}
+
+/// Plays the event up to the crash, then with a fresh runtime to its end, and checks what must be so. Returns the appends before the crash.
+fn play_event(event: Event, crash: Option<Crash>) -> usize {
+    let place = TestHome::in_memory();
+    let sleep = format!(
+        "sleep 3600.{}",
+        SessionId::generate().made_at().0 % 1_000_000 + i64::from(std::process::id())
+    );
+    let block_on = |is_resumed: bool| {
+        let tokio =
+            tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
+        let appends = tokio.block_on(async {
+            let journal = FaultyJournal::of_trees(place.journal().await, crash.filter(|_| !is_resumed));
+            let builder = RuntimeBuilder::new(event.config(&place)).model(scripts(event.routes(&sleep)));
+            let runtime = builder.journal(journal.clone()).open().await.unwrap();
+            let session = runtime.session("a").await.unwrap();
+            if is_resumed {
+                runtime.start().await.unwrap();
+            }
+            tokio::select! {
+                () = journal.crashed() => {}
+                () = event.happen(&place, &session, is_resumed) => {}
+            }
+            if is_resumed {
+                runtime.shutdown().await.unwrap();
+            }
+            journal.release_leases().await;
+            journal.appends()
+        });
+        // The command runs on, and a thread that waits for its keeper.
+        tokio.shutdown_timeout(Duration::from_millis(100));
+        appends
+    };
+
+    let appends = block_on(false);
+    block_on(true);
+
+    let context = format!("{event:?}, {crash:?}: {:?}", appends.last());
+    let tokio = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    tokio.block_on(async {
+        let journal = place.journal().await;
+        let parent = resolve(&*journal, "a").await.unwrap().id;
+        let records = records_of(&*journal, parent).await;
+        assert_eq!(broken_rules(&records), Vec::<String>::new(), "{context}");
+        let outcomes =
+            |records: &[Record]| turn_ends(records).iter().map(|end| end.outcome).collect::<Vec<_>>();
+        let mut of_children = Vec::new();
+        for child in children(&records) {
+            of_children.push(outcomes(&child_records(&journal, child).await));
+        }
+        assert!(of_children.len() <= 1, "{context}");
+        match event {
+            Event::Stop => {
+                assert_eq!(outcomes(&records), [Outcome::Cancelled], "{context}");
+                let is_stopped = |ends: &Vec<Outcome>| {
+                    ends.iter().all(|end| *end == Outcome::Cancelled) && ends.len() <= 1
+                };
+                assert!(of_children.iter().all(is_stopped), "{context}: {of_children:?}");
+                assert!(!is_running(&sleep), "{context}: a command runs after the cancel");
+            }
+            Event::Question => {
+                assert_eq!(outcomes(&records), [Outcome::Completed], "{context}");
+                assert_eq!(of_children, [[Outcome::Completed]], "{context}");
+                assert_eq!(place.file("log.txt"), "asked\n", "{context}");
+                let facts = facts(&records);
+                let asked = facts.iter().filter(|fact| matches!(fact, SessionRecord::Question(_))).count();
+                assert!(asked <= 1, "{context}: asked {asked} times");
+            }
+        }
+        journal.close().await;
+    });
+    appends.len()
+}
+
+fn play_events(event: Event, share: usize, of: usize) {
+    let appends = play_event(event, None);
+    for append in (1..=appends).filter(|append| append % of == share) {
+        // Before the next append nothing else is on disk, and each event takes seconds.
+        play_event(event, Some(Crash { append, when: CrashMoment::After }));
+    }
+}
+
+/// A2: killed at any append while it is stopped, a subagent ends as cancelled, and nothing of it runs afterwards.
+#[test]
+fn killed_at_any_boundary_a_stopped_subagent_ends_once_and_nothing_runs_on_first_half() {
+    play_events(Event::Stop, 0, 2);
+}
+
+#[test]
+fn killed_at_any_boundary_a_stopped_subagent_ends_once_and_nothing_runs_on_second_half() {
+    play_events(Event::Stop, 1, 2);
+}
+
+/// A3: killed at any append while it asks and is answered, a subagent gets its answer once and goes on.
+#[test]
+fn killed_at_any_boundary_a_subagents_question_is_answered_once_first_half() {
+    play_events(Event::Question, 0, 2);
+}
+
+#[test]
+fn killed_at_any_boundary_a_subagents_question_is_answered_once_second_half() {
+    play_events(Event::Question, 1, 2);
 }

@@ -102,14 +102,15 @@ async fn a_heartbeat_that_did_something_stays_in_the_context() {
     let place = TestHome::new();
     let write = call("write_file", &json!({"path": "log.txt", "content": "green"}));
     let todo = call("todo", &json!({"items": [{"text": "mend the build", "status": "pending"}]}));
+    let push = call("exec", &json!({"command": "mkdir pushed"}));
     let background = call("exec", &json!({"command": "sleep 30", "run_in_background": true}));
-    let steps = [write, todo, background].into_iter().flat_map(|step| [step, json!("Nothing to do.")]);
+    let steps = [write, todo, push, background].into_iter().flat_map(|step| [step, json!("Nothing to do.")]);
     let steps = steps.chain([json!("Nothing to do: the build is green."), json!("nothing to do")]);
     let model = RecordingModel::new(script(&json!(steps.collect::<Vec<_>>())));
     let runtime = Runtime::with_model(place.config(), model).await.unwrap();
     let session = runtime.session("a").await.unwrap();
 
-    for _ in 0..4 {
+    for _ in 0..5 {
         beat(&session).await;
     }
     session.send("anything?").await.unwrap();
@@ -117,7 +118,7 @@ async fn a_heartbeat_that_did_something_stays_in_the_context() {
     assert!(session.state().await.unwrap().quiet_turns.is_empty());
     runtime.shutdown().await.unwrap();
     let ends = turn_ends(&sound_records(&place, &session).await);
-    assert_eq!((ends.len(), ends.iter().filter(|end| end.is_quiet()).count()), (5, 0), "{ends:?}");
+    assert_eq!((ends.len(), ends.iter().filter(|end| end.is_quiet()).count()), (6, 0), "{ends:?}");
 }
 
 /// What a person says while a heartbeat runs stays with its answer.

@@ -352,7 +352,7 @@ async fn a_session_with_the_largest_numbers_goes_on_after_its_import() {
         }),
         ("answers", |epoch| compacted(epoch, vec![], Carried { answers: u64::MAX, ..Carried::default() })),
         ("turn and step", |_| {
-            let turn = SessionRecord::TurnStarted(TurnStarted { turn: u64::MAX, cause: None });
+            let turn = SessionRecord::TurnStarted(TurnStarted::new(u64::MAX));
             vec![turn, SessionRecord::StepStarted(StepStarted::new(u64::MAX))]
         }),
     ];

@@ -81,6 +81,36 @@ async fn old_sessions_go_to_the_trash_and_from_there_after_two_weeks() {
     assert!(journal.verify().await.unwrap().is_sound());
 }
 
+/// S5: a session goes with its subagents, into the trash and for good, and nothing of their prompts stays.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_session_goes_with_its_subagents() {
+    let place = TestHome::new();
+    let call = json!({"calls": [{"name": "agent", "arguments": {"prompt": "Count the osprey files."}}]});
+    let model = crate::subagents::scripts([("osprey", json!(["One."])), ("go", json!([call, "Done."]))]);
+    let runtime = open(&place, model).await;
+    runtime.session("a").await.unwrap().send("go").await.unwrap();
+    runtime.shutdown().await.unwrap();
+    with_sessions(&place, &["b"]).await;
+    let journal = place.journal().await;
+    let a = resolve(&*journal, "a").await.unwrap().id;
+    let child = longhaul_agent::subagent_sessions(&*journal, a).await.unwrap().remove(0).key;
+
+    let enough = pruned(&place, &journal, &keep(2), 0, PruneMode::ForReal).await;
+    let done = pruned(&place, &journal, &keep(1), 0, PruneMode::ForReal).await;
+    let later = pruned(&place, &journal, &keep(1), 15, PruneMode::ForReal).await;
+
+    assert_eq!(gone(&enough), [], "it counts as one");
+    assert_eq!(
+        gone(&done),
+        [("a", PruneReason::TooMany, false), (child.as_str(), PruneReason::TooMany, false)]
+    );
+    assert!(later.sessions.iter().all(|session| session.deleted) && !later.sessions.is_empty(), "{later:?}");
+    assert_eq!(journal.session(&child).await.unwrap(), None);
+    let streams = journal.streams().await.unwrap();
+    assert!(!streams.contains(&StreamName::tree(a)), "{streams:?}");
+    assert!(journal.verify().await.unwrap().is_sound());
+}
+
 /// S5: neither what is pinned, nor what is at work, nor the newest.
 #[tokio::test(flavor = "multi_thread")]
 async fn what_is_pinned_at_work_or_newest_is_never_touched() {
@@ -92,7 +122,7 @@ async fn what_is_pinned_at_work_or_newest_is_never_touched() {
     let lease = journal.acquire_lease(&StreamName::session(held)).await.unwrap();
     let waiting = resolve(&*journal, "waiting").await.unwrap().id;
     put(&*journal, waiting, InboxRecord::Input(said("later")).encode()).await.unwrap();
-    let tight = SessionSettings { keep: 1, max_age_days: 1, max_bytes: 1 };
+    let tight = SessionSettings { keep: 1, max_age_days: 1, max_bytes: 1, ..SessionSettings::default() };
 
     let done = pruned(&place, &journal, &tight, 500, PruneMode::ForReal).await;
 

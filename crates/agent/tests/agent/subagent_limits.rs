@@ -5,7 +5,7 @@ use std::sync::Arc;
 use longhaul_agent::config::{Approval, ApprovalRule};
 use longhaul_agent::{Config, Runtime, Session, StatementBy, StatementQuery, statement};
 use longhaul_journal::Journal;
-use longhaul_protocol::{Outcome, PermissionMode, SessionRecord};
+use longhaul_protocol::{Outcome, PermissionMode, ScheduleSpec, SessionRecord, TaskStatus};
 use longhaul_testkit::{RecordingModel, RoutedModel, TestHome};
 use serde_json::{Value, json};
 
@@ -89,6 +89,101 @@ async fn a_subagent_stops_at_its_own_budget() {
     let records = sound_records(&place, &session).await;
     let said = &results(&records)[0].2;
     assert!(said.starts_with("status: failed\n") && said.contains("the budget of the subagent"), "{said}");
+}
+
+/// A2, W3: what a schedule allows a run to cost holds for its subagents, too, and the run's cost has theirs.
+#[tokio::test(flavor = "multi_thread")]
+async fn subagents_of_a_scheduled_run_stop_at_its_cost_together() {
+    let most = 0.05;
+    let place = TestHome::new();
+    let schedule = ScheduleSpec {
+        every: Some("1h".to_owned()),
+        session: Some("work".to_owned()),
+        cost_per_run: most,
+        ..ScheduleSpec::new("look", "go")
+    };
+    let mut config = place.config();
+    config.settings.schedule = vec![schedule];
+    let routes =
+        [("Spend", priced(&spender())), ("go", priced(&spending_parent(&json!({"prompt": "Spend."}))))];
+    let runtime = Runtime::with_model(config, Arc::new(RoutedModel::new(routes))).await.unwrap();
+    let schedules = runtime.schedules();
+    runtime.start().await.unwrap();
+
+    schedules.run("look").await.unwrap();
+
+    eventually("the end of the run", || async { schedules.show("look").await.unwrap().last.is_some() }).await;
+    let last = schedules.show("look").await.unwrap().last.unwrap();
+    let session = runtime.session("work").await.unwrap();
+    runtime.shutdown().await.unwrap();
+    let spent = last.cost.unwrap();
+    assert!(spent <= most && spent > most / 2.0, "{spent}");
+    let records = sound_records(&place, &session).await;
+    let journal = place.journal().await;
+    let children = children(&records);
+    assert_eq!(children.len(), CHILDREN);
+    for child in children {
+        let ends = turn_ends(&child_records(&journal, child).await);
+        assert_eq!(ends.iter().map(|end| end.outcome).collect::<Vec<_>>(), [Outcome::Limit]);
+        assert!(ends[0].error.as_ref().unwrap().contains("cost_per_run"), "{:?}", ends[0].error);
+    }
+    journal.close().await;
+}
+
+/// A2, B1: two processes, each with a tree of subagents, stop together at the limit of the day.
+#[tokio::test(flavor = "multi_thread")]
+async fn trees_in_two_processes_never_pass_a_limit_together() {
+    let most = 0.1;
+    let place = TestHome::new();
+    let mut config = place.config();
+    config.settings.limits.cost_per_day = most;
+    let open = || {
+        let parent = spending_parent(&json!({"prompt": "Spend."}));
+        let model = RoutedModel::new([("Spend", priced(&spender())), ("go", priced(&parent))]);
+        Runtime::with_model(config.clone(), Arc::new(model))
+    };
+    let (first, second) = (open().await.unwrap(), open().await.unwrap());
+    let (one, other) = (first.session("a").await.unwrap(), second.session("b").await.unwrap());
+
+    let (ended, other_ended) = tokio::join!(one.send("go"), other.send("go"));
+
+    ended.unwrap();
+    other_ended.unwrap();
+    first.shutdown().await.unwrap();
+    second.shutdown().await.unwrap();
+    let journal = place.journal().await;
+    let spent = statement(&*journal, &StatementQuery::default()).await.unwrap().total.cost.unwrap();
+    journal.close().await;
+    assert!(spent <= most && spent > most / 2.0, "{spent}");
+}
+
+/// A2: subagents that start subagents for ever come to the end of their tree, are told so, and all of them end.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_tree_that_grows_for_ever_ends_at_its_limits() {
+    let place = TestHome::new();
+    let mut config = place.config();
+    let agents = &mut config.settings.agents;
+    (agents.depth, agents.at_once, agents.per_tree) = (3, 4, 12);
+    let one = json!({"name": "agent", "arguments": {"prompt": "Multiply."}});
+    let grow = json!([{"calls": [one.clone(), one]}, "Done."]);
+    let runtime = Runtime::with_model(config, scripts([("Multiply", grow)])).await.unwrap();
+    let session = runtime.session("a").await.unwrap();
+
+    let ended = session.send("Multiply.").await.unwrap();
+
+    runtime.shutdown().await.unwrap();
+    assert_eq!((ended.outcome, ended.text.as_str()), (Outcome::Completed, "Done."));
+    let journal = place.journal().await;
+    let tree = longhaul_agent::list_subagents(&*journal, session.id()).await.unwrap();
+    assert_eq!(tree.len(), 12, "{tree:?}");
+    assert!(tree.iter().all(|child| child.status == TaskStatus::Completed && child.depth <= 3), "{tree:?}");
+    let mut refusals = Vec::new();
+    for child in &tree {
+        let results = results(&child_records(&journal, child.id).await);
+        refusals.extend(results.into_iter().filter(|(_, is_error, _)| *is_error).map(|(_, _, why)| why));
+    }
+    assert!(refusals.iter().any(|why| why.contains("agents.per_tree")), "{refusals:?}");
+    journal.close().await;
 }
 
 /// A2: over `at_once` a call waits, over `per_tree` and `depth` it is an error.

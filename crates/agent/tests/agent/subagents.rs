@@ -7,7 +7,8 @@ use longhaul_agent::{Config, Runtime, Session, Settled};
 use longhaul_journal::{Journal, SqliteJournal};
 use longhaul_model::ScriptedModel;
 use longhaul_protocol::{
-    Cause, ChildSession, EventKind, Outcome, Record, Sender, SessionId, SessionRecord, TaskStatus, TurnEnded,
+    Cause, ChildSession, EventKind, Outcome, Record, Sender, SessionId, SessionRecord, StreamName,
+    TaskStatus, TurnEnded,
 };
 use longhaul_testkit::{RecordingModel, RoutedModel, TestHome, broken_rules, collect_until, records_of};
 use serde_json::{Value, json};
@@ -268,6 +269,46 @@ async fn task_kill_stops_a_subagent_and_its_end_is_not_announced() {
     assert_eq!(turn_ends(&records).len(), 1);
 }
 
+/// A2, T10: while what a subagent left running comes to its end, its parent works on. The command takes no SIGTERM, so that takes a
+/// moment; on a busy machine the parent may take longer, then it is tried again.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_parent_works_on_while_a_subagents_tasks_are_ended() {
+    let mut was_running = false;
+    for _ in 0..5 {
+        let place = TestHome::new();
+        let stubborn = "trap '' TERM; while :; do sleep 0.1; done";
+        let start = call("exec", &json!({"command": stubborn, "run_in_background": true}));
+        let child = json!([start, "Left."]);
+        let parent = json!([
+            agent(&json!({"prompt": "Leave it.", "background": true})),
+            "Fine.",
+            "Hello.",
+            "Heard.",
+            "Heard."
+        ]);
+        let (runtime, session) = open(&place, place.config(), vec![("Leave", child), ("go", parent)]).await;
+        let journal = place.journal().await;
+        session.send("go").await.unwrap();
+        let id = session.state().await.unwrap().tasks.all()[0].started.session.unwrap();
+        eventually("the order to end its task", || async {
+            journal.head(&StreamName::inbox(id)).await.unwrap().seq > 1
+        })
+        .await;
+
+        session.send("hello").await.unwrap();
+
+        was_running |= session.state().await.unwrap().tasks.running().next().is_some();
+        eventually("its end", || async { session.state().await.unwrap().tasks.running().next().is_none() })
+            .await;
+        runtime.shutdown().await.unwrap();
+        journal.close().await;
+        if was_running {
+            break;
+        }
+    }
+    assert!(was_running, "the turn began only after the subagent's tasks had ended");
+}
+
 fn ask_before_touch(place: &TestHome) -> Config {
     let mut config = place.config();
     let (tool, command) = ("exec".to_owned(), Some("touch*".to_owned()));
@@ -292,7 +333,7 @@ async fn a_question_of_a_subagent_is_answered_at_its_parent() {
         let question = session.state().await.unwrap().questions[0].clone();
         session.answer(question.id, answer).await.unwrap();
 
-        assert!(question.text.starts_with("The subagent agent:"), "{}", question.text);
+        assert!(question.text.starts_with("The subagent (Touch it.) asks: "), "{}", question.text);
         assert_eq!(sending.await.unwrap().unwrap().text, "Fine.");
         assert_eq!(place.work().join(answer).exists(), exists, "{answer}");
         assert_eq!(session.state().await.unwrap().questions, []);

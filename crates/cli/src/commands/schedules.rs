@@ -146,6 +146,7 @@ fn describe(report: &ScheduleReport) -> Vec<String> {
         ("session", spec.session.clone()),
         ("folder", spec.work_dir.clone()),
         ("running", report.running.clone()),
+        ("question", report.question.clone()),
         ("heartbeat", spec.heartbeat.then(|| "yes".to_owned())),
     ];
     lines.extend(optional.into_iter().filter_map(|(name, value)| Some(named(name, sanitize(&value?)))));

@@ -9,14 +9,18 @@
 //! An erasure can't be undone, so nothing else may be erased. Only the words of people, models and tools are
 //! compared, never the runtime's headings or its lists of files and ids. With a summary, only summaries with the same
 //! lines are erased.
+//!
+//! The call that started a subagent has the subagent's prompt, which also stands at the beginning of the subagent's session and in the
+//! list of its tree: there it is erased with the call. What the subagent said, and its parent saw as a result, is erased apart in each
+//! of the two sessions.
 
 mod quoted_texts;
 
 use std::collections::BTreeSet;
 
 use longhaul_protocol::{
-    Block, Checkpoint, ExtractRecord, InboxRecord, Item, OrderKind, Record, SHORTENED_MARK, Seq, SessionId,
-    SessionRecord, StreamName,
+    Block, CallId, Checkpoint, ExtractRecord, InboxRecord, Item, OrderKind, Record, SHORTENED_MARK, Sender,
+    Seq, SessionId, SessionRecord, StreamName, TreeRecord,
 };
 use serde_json::Value;
 
@@ -35,13 +39,24 @@ const MIN_OUTPUT_BYTES: usize = 32;
 const OMISSION_MARKS: [&str; 2] = ["…", SHORTENED_MARK];
 
 /// Erases a record of a session for good, with every record of the session, its inbox and its extracts that repeats
-/// it. Returns the positions of all erased records. If these include an epoch, loading the session reads its whole
+/// it, and with the call that started a subagent the subagent's prompt. Returns the positions of all erased records. If these include an epoch, loading the session reads its whole
 /// past.
 pub async fn erase_record(
     journal: &dyn Journal,
     session: SessionId,
     seq: Seq,
     reason: &str,
+) -> Result<Vec<(StreamName, Seq)>> {
+    let places = erased_places(journal, session, seq).await?;
+    journal.erase(&places, reason).await?;
+    Ok(places)
+}
+
+/// The positions of a record and of those that go with it.
+async fn erased_places(
+    journal: &dyn Journal,
+    session: SessionId,
+    seq: Seq,
 ) -> Result<Vec<(StreamName, Seq)>> {
     let stream = StreamName::session(session);
     let record = record_at(journal, &stream, seq.max(1)).await?;
@@ -58,8 +73,78 @@ pub async fn erase_record(
         let gone: BTreeSet<Seq> =
             places.iter().filter(|(place, _)| *place == stream).map(|(_, seq)| *seq).collect();
         places.extend(extracts_about(journal, session, &gone).await?);
+        if let Some(call) = prompting_call(record) {
+            places.extend(Box::pin(prompt_places(journal, &stream, call)).await?);
+        }
     }
-    journal.erase(&places, reason).await?;
+    let mut seen = BTreeSet::new();
+    places.retain(|place| seen.insert(place.clone()));
+    Ok(places)
+}
+
+/// The call whose arguments a record has, in whole or in part.
+fn prompting_call(record: &Record) -> Option<CallId> {
+    match SessionRecord::decode(record).ok()? {
+        SessionRecord::Block(Block { item: Item::ToolCall { call, .. }, .. }) => Some(call),
+        SessionRecord::ToolStarted(started) => Some(started.call),
+        SessionRecord::TaskStarted(task) => Some(task.task_id.call()),
+        _ => None,
+    }
+}
+
+/// Everywhere else that the prompt of a subagent stands. Nothing, if the call started none.
+async fn prompt_places(
+    journal: &dyn Journal,
+    parent: &StreamName,
+    call: CallId,
+) -> Result<Vec<(StreamName, Seq)>> {
+    let (mut places, mut child, mut root) = (Vec::new(), None, parent.session_id());
+    let mut cursor = records(journal, parent, 1);
+    while let Some(record) = cursor.next_undamaged().await? {
+        if prompting_call(&record) == Some(call) {
+            places.push((parent.clone(), record.seq));
+        }
+        match SessionRecord::decode(&record) {
+            Ok(SessionRecord::SessionCreated(created)) => {
+                root = created.parent.map_or(root, |link| Some(link.root()));
+            }
+            Ok(SessionRecord::ToolStarted(started)) if started.call == call => {
+                child = started.child.map(|child| child.session).or(child);
+            }
+            Ok(SessionRecord::TaskStarted(task)) if task.task_id.call() == call => {
+                child = task.session.or(child);
+            }
+            _ => {}
+        }
+    }
+    let Some(child) = child else { return Ok(vec![]) };
+    if let Some(root) = root {
+        let tree = StreamName::tree(root);
+        let mut cursor = records(journal, &tree, 1);
+        while let Some(record) = cursor.next_undamaged().await? {
+            if matches!(TreeRecord::decode(&record), Ok(TreeRecord::Admitted(admitted)) if admitted.session == child)
+            {
+                places.push((tree.clone(), record.seq));
+            }
+        }
+    }
+    let is_prompt = |sender: &Sender| matches!(sender, Sender::Parent { call: of, .. } if *of == call);
+    let inbox = StreamName::inbox(child);
+    let mut cursor = records(journal, &inbox, 1);
+    while let Some(record) = cursor.next_undamaged().await? {
+        if matches!(InboxRecord::decode(&record), Ok(InboxRecord::Input(input)) if is_prompt(&input.sender)) {
+            places.push((inbox.clone(), record.seq));
+        }
+    }
+    let of_child = StreamName::session(child);
+    let mut cursor = records(journal, &of_child, 1);
+    while let Some(record) = cursor.next_undamaged().await? {
+        if matches!(SessionRecord::decode(&record), Ok(SessionRecord::InputTaken(taken)) if is_prompt(&taken.sender))
+        {
+            places.extend(erased_places(journal, child, record.seq).await?);
+            break;
+        }
+    }
     Ok(places)
 }
 

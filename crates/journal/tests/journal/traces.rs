@@ -7,10 +7,10 @@ use longhaul_journal::{
     Append, Blob, Error, Home, Journal, SearchQuery, SqliteJournal, erase_record, name_session, put,
 };
 use longhaul_protocol::{
-    AttemptId, BlobRef, Block, CallId, Carried, CompactStart, EpochReason, EpochStarted, InboxRecord, Input,
-    InputId, InputTaken, Item, JoinMode, Kept, Note, Order, OrderId, OrderKind, OrderTaken, Pin, Place, Seq,
-    SessionId, SessionRecord, StreamName, Summary, SystemMessage, TextContent, Todo, TodoStatus,
-    ToolFinished,
+    AttemptId, BlobRef, Block, CallId, Carried, ChildAdmitted, ChildSession, CompactStart, Effect,
+    EpochReason, EpochStarted, InboxRecord, Input, InputId, InputTaken, Item, JoinMode, Kept, Note, Order,
+    OrderId, OrderKind, OrderTaken, Pin, Place, Sender, Seq, SessionId, SessionRecord, StreamName, Summary,
+    SystemMessage, TaskStarted, TextContent, Todo, TodoStatus, ToolFinished, ToolStarted, TreeRecord,
 };
 
 fn files_below(folder: &Path) -> Vec<PathBuf> {
@@ -88,6 +88,71 @@ async fn an_erasure_that_was_held_up_is_finished_by_another() {
     erase_record(&journal, session, 1, "a secret").await.unwrap();
 
     assert!(matches!(held_up, Err(Error::NotScrubbed { .. })), "{held_up:?}");
+    for path in files_below(folder.path()).into_iter().filter(|path| path.is_file()) {
+        let bytes = std::fs::read(&path).unwrap();
+        assert!(!bytes.windows(11).any(|window| window == b"xyzzysecret"), "{} still has it", path.display());
+    }
+}
+
+/// J10: the prompt of a subagent goes with the call that gave it: in its session, its inbox and the list of the tree.
+#[tokio::test(flavor = "multi_thread")]
+async fn the_prompt_of_a_subagent_is_erased_with_its_call() {
+    let folder = tempfile::tempdir().unwrap();
+    let home = Home::create(folder.path()).unwrap();
+    let journal = SqliteJournal::open(&home).await.unwrap();
+    let (parent, child, call) = (SessionId::generate(), SessionId::generate(), CallId::generate());
+    let prompt = "Look for xyzzysecret in the archive.";
+    let arguments = format!("{{\"prompt\":\"{prompt}\"}}");
+    let item = Item::ToolCall {
+        call,
+        wire_id: None,
+        name: "agent".to_owned(),
+        arguments: arguments.clone(),
+        signature: None,
+    };
+    let started = ToolStarted {
+        call,
+        name: "agent".to_owned(),
+        arguments,
+        effect: Effect::Command,
+        write: None,
+        writes: vec![],
+        kept_in: None,
+        child: Some(Box::new(ChildSession { session: child, key: "agent:1".to_owned() })),
+        changes_nothing: false,
+        remote_task: None,
+    };
+    let task = TaskStarted {
+        task_id: call.into(),
+        command: "agent agent".to_owned(),
+        description: prompt.to_owned(),
+        target: "local".to_owned(),
+        started_at: None,
+        session: Some(child),
+    };
+    let append = Append::to(&StreamName::session(parent))
+        .record(SessionRecord::Block(Block { attempt: AttemptId::generate(), index: 0, item }).encode())
+        .record(SessionRecord::ToolStarted(started).encode())
+        .record(SessionRecord::TaskStarted(task).encode());
+    journal.append(append).await.unwrap();
+    let admitted = ChildAdmitted {
+        session: child,
+        parent,
+        call,
+        name: "agent".to_owned(),
+        description: prompt.to_owned(),
+    };
+    let tree = StreamName::tree(parent);
+    journal.append(Append::to(&tree).record(TreeRecord::Admitted(admitted).encode())).await.unwrap();
+    let sender = Sender::Parent { session: parent, call };
+    let input = Input { sender, ..Input::new(InputId::generate(), prompt, JoinMode::Join) };
+    put(&journal, child, InboxRecord::Input(input.clone()).encode()).await.unwrap();
+    let taken = SessionRecord::InputTaken(InputTaken::of(input, 1));
+    journal.append(Append::to(&StreamName::session(child)).record(taken.encode())).await.unwrap();
+
+    let places = erase_record(&journal, parent, 1, "a secret").await.unwrap();
+
+    assert_eq!(places.len(), 3 + 1 + 2, "{places:?}");
     for path in files_below(folder.path()).into_iter().filter(|path| path.is_file()) {
         let bytes = std::fs::read(&path).unwrap();
         assert!(!bytes.windows(11).any(|window| window == b"xyzzysecret"), "{} still has it", path.display());

@@ -8,7 +8,7 @@ use longhaul_protocol::{At, Seq, SessionId, StreamName, UnreadInputs};
 
 use super::parse::vocabularies;
 use super::prompt::entry;
-use crate::passed_over::PassedOver;
+use crate::excluded_records::ExcludedRecords;
 use crate::provenance::Vocabulary;
 use crate::stream_reader::read_page_from;
 use crate::utterance::untrusted_recalls;
@@ -44,7 +44,7 @@ pub(super) struct Parts<'a> {
     end: Seq,
     reader: UtteranceReader,
     unread: UnreadInputs,
-    passed_over: PassedOver,
+    excluded_records: ExcludedRecords,
     /// Utterances during an open attempt, whose blocks may have lower numbers, and after an input that may be too long.
     unsettled: Vec<TimedUtterance>,
     ready: VecDeque<TimedUtterance>,
@@ -62,9 +62,10 @@ impl<'a> Parts<'a> {
         let (unsettled, ready, before) = (Vec::new(), VecDeque::new(), VecDeque::new());
         let foreign_through = import_mark(journal, session).await?.foreign_through;
         let reader = UtteranceReader::to_session(foreign_through);
-        let (next, unread, passed_over) = (after + 1, UnreadInputs::default(), PassedOver::default());
+        let (next, unread, excluded_records) =
+            (after + 1, UnreadInputs::default(), ExcludedRecords::default());
         let mut parts =
-            Self { journal, stream, next, end, reader, unread, passed_over, unsettled, ready, before };
+            Self { journal, stream, next, end, reader, unread, excluded_records, unsettled, ready, before };
         parts.read_lookback(after, foreign_through).await?;
         Ok(parts)
     }
@@ -150,11 +151,11 @@ impl<'a> Parts<'a> {
             self.unsettled.extend(said.map(|utterance| TimedUtterance { utterance, at }));
             // The user took it back before the model read it, or it is not worth a look.
             let unread = self.unread.apply(record).into_iter().map(|seq| seq..=seq);
-            for records in unread.chain(self.passed_over.apply(record)) {
+            for records in unread.chain(self.excluded_records.apply(record)) {
                 self.unsettled.retain(|said| !records.contains(&said.utterance.seq));
                 self.ready.retain(|said| !records.contains(&said.utterance.seq));
             }
-            if !self.reader.is_waiting() && !self.passed_over.is_waiting() {
+            if !self.reader.is_waiting() && !self.excluded_records.is_waiting() {
                 self.settle();
             }
         }

@@ -60,12 +60,14 @@ pub async fn recall_with(
     finder: Option<&dyn Finder>,
 ) -> Result<Recalled> {
     let most = budget.entries;
-    let query = |stream, limit| search_query(places, question, stream, limit);
-    let mut records = journal.search(&query(StreamName::session, RECORDS_PER_HIT * most)).await?;
-    let extracts = journal.search(&query(StreamName::extract, EXTRACTS_PER_HIT * most)).await?;
+    let record_streams = || places.sessions_with_records().map(StreamName::session).collect();
+    let extract_streams = places.sessions.iter().map(|(session, _)| StreamName::extract(*session)).collect();
+    let query = |streams, limit| search_query(places, question, streams, limit);
+    let mut records = journal.search(&query(record_streams(), RECORDS_PER_HIT * most)).await?;
+    let extracts = journal.search(&query(extract_streams, EXTRACTS_PER_HIT * most)).await?;
     let mut warning = None;
     if let Some(finder) = finder {
-        match finder.find(journal, &query(StreamName::session, FOUND_PER_HIT * most)).await {
+        match finder.find(journal, &query(record_streams(), FOUND_PER_HIT * most)).await {
             Ok(others) => records.hits = fuse_by_rank(records.hits, others),
             Err(error) => {
                 warning = Some(format!("embeddings are not available, so only words were searched: {error}"));
@@ -83,14 +85,7 @@ pub async fn recall_with(
     Ok(Recalled { hits: show_within(ranked, budget), unindexed, warning })
 }
 
-/// A search of one stream of each session.
-fn search_query(
-    places: &RecallScope,
-    question: &str,
-    stream: fn(SessionId) -> StreamName,
-    limit: usize,
-) -> SearchQuery {
-    let streams = places.sessions.iter().map(|(session, _)| stream(*session)).collect();
+fn search_query(places: &RecallScope, question: &str, streams: Vec<StreamName>, limit: usize) -> SearchQuery {
     let mut query = SearchQuery::new(question, limit).within(streams);
     query.asked_at = places.asked_at.unwrap_or(query.asked_at);
     query

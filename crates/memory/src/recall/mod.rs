@@ -36,10 +36,19 @@ pub struct RecallScope {
     pub book: PageSet,
     /// The sessions and their keys.
     pub sessions: Vec<(SessionId, String)>,
-    /// The caller's session and the first record of its context. Recall skips these records and the question itself.
+    /// The caller's session and the first of its records that recall skips: those of its context, with the question itself, or all.
     pub present: Option<(SessionId, Seq)>,
     /// When the question is asked, for words such as `yesterday`; `None` for now.
     pub asked_at: Option<At>,
+}
+
+impl RecallScope {
+    /// The sessions of which it may find records.
+    fn sessions_with_records(&self) -> impl Iterator<Item = SessionId> {
+        let is_skipped =
+            |session| self.present.is_some_and(|(present, from)| present == session && from <= 1);
+        self.sessions.iter().map(|(session, _)| *session).filter(move |session| !is_skipped(*session))
+    }
 }
 
 /// How much recall shows: entries up to either limit, but always the first.

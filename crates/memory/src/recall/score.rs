@@ -1,9 +1,5 @@
-use longhaul_journal::{WeightedWord, stems};
+use longhaul_journal::{BM25_B, BM25_K1, WeightedWord, stems};
 
-/// The parameters of BM25, as in the journal's search: how fast repetitions of a word lose weight, and how much the
-/// length of the text matters.
-const BM25_K1: f64 = 1.2;
-const BM25_B: f64 = 0.5;
 /// The assumed average length of a text, in words.
 const AVERAGE_WORDS: f64 = 15.0;
 
@@ -27,12 +23,14 @@ impl TextScorer {
     pub(super) fn score(&self, text: &str, around: &str, weight_around: f64) -> Option<TextMatch> {
         let (text, around) = (stems(text), stems(around));
         let length = count(text.len() + around.len()) / AVERAGE_WORDS;
-        let norm = BM25_K1 * (1.0 - BM25_B + BM25_B * length);
+        // As in the journal's search, because the scores are compared.
+        let (k1, b) = (f64::from(BM25_K1), f64::from(BM25_B));
+        let norm = k1 * (1.0 - b + b * length);
         let (mut score, mut covered) = (0.0, 0.0);
         for WeightedWord { stem, weight } in &self.words {
             let has = |words: &[String]| if words.contains(stem) { 1.0 } else { 0.0 };
             let times = has(&text) + weight_around * has(&around);
-            score += weight * times * (BM25_K1 + 1.0) / (times + norm);
+            score += weight * times * (k1 + 1.0) / (times + norm);
             covered += if times > 0.0 { *weight } else { 0.0 };
         }
         let coverage = if covered > 0.0 { covered / self.all } else { return None };

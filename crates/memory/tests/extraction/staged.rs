@@ -121,7 +121,7 @@ pub(crate) fn input(text: &str) -> SessionRecord {
 }
 
 pub(crate) fn started() -> SessionRecord {
-    SessionRecord::TurnStarted(TurnStarted { turn: 1, cause: None })
+    SessionRecord::TurnStarted(TurnStarted::new(1))
 }
 
 pub(crate) fn ended() -> SessionRecord {

@@ -289,7 +289,7 @@ impl History {
         let (id, mode) = (InputId::generate(), JoinMode::Join);
         let input = InputTaken::of(Input::new(id, said.user.clone(), mode), turn);
         let user = self.add(at, &SessionRecord::InputTaken(input));
-        self.add(at, &SessionRecord::TurnStarted(TurnStarted { turn, cause: None }));
+        self.add(at, &SessionRecord::TurnStarted(TurnStarted::new(turn)));
         let attempt = AttemptId::generate();
         let item = Item::Text { role: Role::Assistant, text: said.agent.clone() };
         let agent = self.add(at, &SessionRecord::Block(Block { attempt, index: 0, item }));

@@ -81,7 +81,7 @@ impl Session {
         let (inbox_through, mode) = (self.turns, JoinMode::Join);
         let input = InputTaken::of(Input::new(id, text, mode), inbox_through);
         let asked = self.said(&SessionRecord::InputTaken(input), asked);
-        self.add(&SessionRecord::TurnStarted(TurnStarted { turn: self.turns, cause: None }));
+        self.add(&SessionRecord::TurnStarted(TurnStarted::new(self.turns)));
         let mut shown_at = 0;
         if let Some(shown) = shown {
             let name = "read_file".to_owned();

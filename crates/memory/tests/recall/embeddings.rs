@@ -113,6 +113,35 @@ async fn a_failing_server_leaves_the_search_by_words() {
     }
 }
 
+/// Y13: a text that the server refuses keeps neither the others from their vectors nor the server from the next questions, and is not
+/// sent again.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_refused_text_is_left_out() {
+    let desk = Desk::new(EmbeddingManner::Refusing("Salary")).await;
+    let embedder = desk.embedder("small");
+
+    let counts = (desk.embed(&embedder).await.unwrap(), desk.embed(&embedder).await.unwrap());
+    let found = desk.recall(&embedder, "Where is my doctor?").await;
+
+    assert_eq!(counts, (3, 0));
+    assert_eq!((first(&found), &found.warning), (TEXTS[0], &None));
+}
+
+/// Y13: a server that refuses everything is not one that refuses a text: nothing is given up, and it is left alone for a while.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_server_that_refuses_every_text_is_paused() {
+    let desk = Desk::new(EmbeddingManner::Refusing("")).await;
+    let embedder = desk.embedder("small");
+
+    let failures = [desk.embed(&embedder).await, desk.embed(&embedder).await];
+    let asked = desk.server.asked().len();
+    desk.server.change_manner(EmbeddingManner::Well(8));
+
+    assert!(failures.iter().all(|failure| failure.is_err()), "{failures:?}");
+    assert_eq!(asked, 2, "the batch, and a text that every model takes");
+    assert_eq!(desk.embed(&desk.embedder("small")).await.unwrap(), 4);
+}
+
 /// Another model, or vectors of another length under the same name, are made anew; nothing old is compared with them.
 #[tokio::test(flavor = "multi_thread")]
 async fn another_model_makes_the_vectors_anew() {

@@ -231,8 +231,10 @@ fn club_table(club: &club::Club, outcomes: &[ClubOutcome]) -> String {
         let half: Vec<&ClubOutcome> = outcomes.iter().filter(|outcome| outcome.1 == is_held_out).collect();
         table.push_str(&format!("| {name} | {} | {} |\n", half.len(), figures(&half)));
     }
+    // Without the half that was held out: otherwise it would be looked at after all.
+    let of_tuning = || outcomes.iter().filter(|outcome| !outcome.1);
     for kind in club::Kind::ALL {
-        let of_kind: Vec<&ClubOutcome> = outcomes.iter().filter(|outcome| outcome.0 == kind).collect();
+        let of_kind: Vec<&ClubOutcome> = of_tuning().filter(|outcome| outcome.0 == kind).collect();
         table.push_str(&format!("| {} | {} | {} |\n", kind.name(), of_kind.len(), figures(&of_kind)));
     }
     table

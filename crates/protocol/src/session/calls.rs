@@ -41,6 +41,9 @@ pub struct ToolStarted {
     /// The subagent that it starts.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub child: Option<Box<ChildSession>>,
+    /// It is a command that is known to change nothing.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub changes_nothing: bool,
     /// The id under which it goes on at a server, from its [`ToolTask`].
     #[serde(skip)]
     pub remote_task: Option<String>,

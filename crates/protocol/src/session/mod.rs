@@ -289,9 +289,16 @@ pub struct OrderTaken {
 pub struct TurnStarted {
     /// The turn, counted from 1.
     pub turn: u64,
-    /// What began it. Absent in records of older versions.
+    /// Why it began. Unset in records of older versions.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cause: Option<Cause>,
+}
+
+impl TurnStarted {
+    /// A turn whose inputs say why it began.
+    pub fn new(turn: u64) -> Self {
+        Self { turn, cause: None }
+    }
 }
 
 /// A step of a turn began.

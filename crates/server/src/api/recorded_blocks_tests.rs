@@ -31,7 +31,7 @@ impl Recording {
     }
 
     fn turn(&mut self, turn: u64) {
-        self.0.push(SessionRecord::TurnStarted(TurnStarted { turn, cause: None }));
+        self.0.push(SessionRecord::TurnStarted(TurnStarted::new(turn)));
     }
 
     fn end_turn(&mut self, turn: u64) {
@@ -94,6 +94,7 @@ impl Recording {
             kept_in: None,
             remote_task: None,
             child: None,
+            changes_nothing: false,
         }));
         call
     }

@@ -6,10 +6,10 @@ use std::time::Duration;
 use axum::extract::State;
 use axum::{Extension, Json};
 use hyper::{Method, StatusCode};
-use longhaul_agent::{Session, SessionActivity, SessionStart, subagent_sessions};
+use longhaul_agent::{Session, SessionActivity, SessionStart, restore_tree, subagent_sessions};
 use longhaul_journal::{
-    Error as JournalError, Journal, SessionEntry, all_sessions, pin_session, rename_session, restore_session,
-    session_place, sessions_with_words, trash_session, unpin_session,
+    Error as JournalError, Journal, SessionEntry, all_sessions, pin_session, rename_session, session_place,
+    sessions_with_words, trash_session, unpin_session,
 };
 use longhaul_protocol::{ChildSession, PermissionMode, SessionId};
 use schemars::JsonSchema;
@@ -397,9 +397,6 @@ async fn restore(
     _: OptionalJsonBody<NoFields>,
 ) -> ApiResult<Json<SessionSummary>> {
     let journal = state.journal();
-    let restored = restore_session(&*journal, &entry.key).await?;
-    for subagent in subagent_sessions(&*journal, entry.id).await? {
-        restore_session(&*journal, &subagent.key).await?;
-    }
+    let restored = restore_tree(&*journal, &entry.key).await?;
     Ok(Json(summarise(state.runtime(), &restored).await?))
 }

@@ -12,7 +12,7 @@ struct RecordedTurn {
 
 impl RecordedTurn {
     fn at(at: i64) -> Self {
-        let started = record(1, at, &SessionRecord::TurnStarted(TurnStarted { turn: 3, cause: None }));
+        let started = record(1, at, &SessionRecord::TurnStarted(TurnStarted::new(3)));
         Self { timeline: TimelineFold::new(3, &started), seq: 1 }
     }
 
@@ -35,8 +35,18 @@ impl RecordedTurn {
         let (name, arguments, effect) = ("exec".to_owned(), "{}".to_owned(), Effect::Command);
         let (write, writes, kept_in) = (None, vec![], None);
         let remote_task = None;
-        let started =
-            ToolStarted { call, name, arguments, effect, write, writes, kept_in, remote_task, child: None };
+        let started = ToolStarted {
+            call,
+            name,
+            arguments,
+            effect,
+            write,
+            writes,
+            kept_in,
+            remote_task,
+            child: None,
+            changes_nothing: false,
+        };
         self.record(at, &SessionRecord::ToolStarted(started));
         call
     }

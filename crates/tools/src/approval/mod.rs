@@ -21,7 +21,7 @@ use command_forms::{CommandForm, doubt_of_script, forms_of};
 use glob_pattern::{CommandText, GlobPattern};
 pub use grants::{describe_grant, is_granted, suggest_grant};
 use option_pattern::{CommandOptions, OptionPattern};
-pub use permission_mode::JudgedCall;
+pub use permission_mode::{JudgedCall, only_looks};
 
 const EXEC_TOOL: &str = "exec";
 

@@ -28,6 +28,34 @@ const REFUSED_IN_PLAN: &str = "plan mode is on, and only reads run in it";
 const READING_COMMANDS: [&str; 8] = ["ls *", "pwd *", "cat *", "head *", "tail *", "wc *", "grep *", "rg *"];
 const RUNNING_OPTIONS: [&str; 2] = ["rg * --pre*", "rg * --hostname-bin*"];
 
+/// Commands that ask how things are. Not permitted by themselves, see above.
+const LOOKING_COMMANDS: [&str; 22] = [
+    "date *",
+    "df *",
+    "du *",
+    "echo *",
+    "free *",
+    "ps *",
+    "stat *",
+    "uptime *",
+    "git status *",
+    "git log *",
+    "git diff *",
+    "git show *",
+    "gh issue list *",
+    "gh issue view *",
+    "gh pr checks *",
+    "gh pr diff *",
+    "gh pr list *",
+    "gh pr status *",
+    "gh pr view *",
+    "gh run list *",
+    "gh run view *",
+    "gh status *",
+];
+/// Options with which one of those changes something.
+const CHANGING_OPTIONS: [&str; 4] = ["date * -s*", "date * --set*", "git * --output*", "git * --ext-diff*"];
+
 /// A call, for the rules and the mode.
 #[derive(Debug, Clone, Copy)]
 pub struct JudgedCall<'a> {
@@ -78,19 +106,34 @@ fn action_of_mode(mode: PermissionMode, effect: Effect, tool: &str) -> (Approval
 
 /// Whether a command line certainly does nothing but read.
 fn only_reads(call: &JudgedCall<'_>) -> bool {
-    if call.effect != Effect::Command {
-        return false;
-    }
+    call.effect == Effect::Command
+        && has_only(call.tool, call.arguments, READING_COMMANDS.iter(), RUNNING_OPTIONS.iter())
+}
+
+/// Whether a command line changes nothing that anybody would want to remember: it reads, or asks a program how things are. It may run
+/// programs that a project's config names, so this permits nothing.
+pub fn only_looks(tool: &str, arguments: &str) -> bool {
+    let commands = READING_COMMANDS.iter().chain(&LOOKING_COMMANDS);
+    has_only(tool, arguments, commands, RUNNING_OPTIONS.iter().chain(&CHANGING_OPTIONS))
+}
+
+/// Whether a command line has only these commands, without these options.
+fn has_only<'a>(
+    tool: &str,
+    arguments: &str,
+    commands: impl Iterator<Item = &'a &'a str>,
+    options: impl Iterator<Item = &'a &'a str>,
+) -> bool {
     let rule = |command: &str, action| ToolApprovalRule {
-        tool: call.tool.to_owned(),
+        tool: tool.to_owned(),
         command: Some(command.to_owned()),
         host: None,
         action,
     };
-    let reads = READING_COMMANDS.iter().map(|command| rule(command, ApprovalAction::Auto));
-    let runs = RUNNING_OPTIONS.iter().map(|command| rule(command, ApprovalAction::Ask));
-    ApprovalPolicy::new(ApprovalAction::Ask, reads.chain(runs).collect())
-        .is_ok_and(|policy| policy.judge(call.tool, call.arguments).action == ApprovalAction::Auto)
+    let commands = commands.map(|command| rule(command, ApprovalAction::Auto));
+    let options = options.map(|command| rule(command, ApprovalAction::Ask));
+    ApprovalPolicy::new(ApprovalAction::Ask, commands.chain(options).collect())
+        .is_ok_and(|policy| policy.judge(tool, arguments).action == ApprovalAction::Auto)
 }
 
 #[cfg(test)]

@@ -136,6 +136,36 @@ fn host_rule(host: &str, action: ApprovalAction) -> ToolApprovalRule {
     ToolApprovalRule { host: Some(host.to_owned()), ..rule("web_fetch", None, action) }
 }
 
+/// W3: a heartbeat that ran something else has done something.
+#[test]
+fn a_command_only_looks_if_it_is_known_to_change_nothing() {
+    let looks = |line: &str| only_looks("exec", &json!({ "command": line }).to_string());
+
+    for line in [
+        "git status",
+        "git log --oneline -5 | head -3",
+        "gh pr list && gh run view 7",
+        "echo all green",
+        "cat a.txt",
+    ] {
+        assert!(looks(line), "{line}");
+    }
+    for line in [
+        "git push",
+        "git status && git push",
+        "git diff --output=a.txt",
+        "gh pr merge 7",
+        "gh api -X POST /repos",
+        "echo green > log.txt",
+        "cargo test",
+        "date --set=now",
+        "$(git push)",
+    ] {
+        assert!(!looks(line), "{line}");
+    }
+    assert!(!only_looks("write_file", r#"{"path": "ls"}"#));
+}
+
 /// P4, P5: the address of a page can carry out what the agent has read, so it is asked about where commands are.
 #[test]
 fn pages_are_asked_about_where_commands_are_and_searches_are_not() {

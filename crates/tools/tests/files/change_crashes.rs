@@ -125,6 +125,7 @@ impl Crash {
             kept_in: None,
             remote_task: None,
             child: None,
+            changes_nothing: false,
         };
         self.place.tool(self.tool).resume(&self.call, &started).await
     }

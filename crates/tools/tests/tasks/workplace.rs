@@ -191,6 +191,7 @@ impl Workplace {
             kept_in: None,
             remote_task: None,
             child: None,
+            changes_nothing: false,
         };
         self.tool("exec").resume(call, &started).await
     }

@@ -153,8 +153,10 @@ pub struct SkillSettings {
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct SessionSettings {
-    /// Number of sessions to keep; 0 for all.
+    /// Number of sessions to keep, without subagents and the runs of schedules; 0 for all.
     pub keep: u64,
+    /// Number of sessions to keep that each schedule made for its runs; 0 for all.
+    pub keep_runs: u64,
     /// Days to keep a session after its last turn; 0 for ever.
     pub max_age_days: u64,
     /// Bytes that all sessions together may take; 0 for no limit.

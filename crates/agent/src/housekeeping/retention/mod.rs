@@ -1,5 +1,5 @@
 //! S5: retention. Sessions over the limits of number, age or size go to the trash. After two weeks there they are
-//! deleted.
+//! deleted. A session goes with its subagents, and counts as one; sessions that schedules made for their runs have a limit of their own.
 //!
 //! Without a limit no session goes to the trash. Pinned sessions, sessions in use and the newest session always stay.
 //! Garbage is always removed: temporary files and empty sessions that are a day old, interrupted deletions, and blobs
@@ -17,20 +17,19 @@
 
 mod selection;
 
-use std::collections::{BTreeMap, HashSet};
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
 use longhaul_journal::{
-    Error as JournalError, Home, Journal, SessionEntry, SessionTimes, all_sessions, delete_session,
-    finish_deletions, session_times, trash_session,
+    Error as JournalError, Home, Journal, SessionEntry, SessionTimes, all_sessions, finish_deletions,
+    session_times,
 };
 use longhaul_keeper::{Launcher, LeftBehind, Tasks};
-use longhaul_protocol::{At, SessionId, StreamName, TaskId};
+use longhaul_protocol::{At, ChildSession, SessionId, StreamName, TaskId};
 use tokio::task::spawn_blocking;
 
-use crate::Result;
 use crate::clock::now;
 use crate::config::{SessionSettings, Wake};
 use crate::housekeeping::cleanup::try_claim;
@@ -38,6 +37,10 @@ use crate::replay::load;
 use crate::runtime::RuntimeShared;
 use crate::session::TaskState;
 use crate::session::work::Work;
+use crate::subagents::child::parent_link;
+use crate::subagents::lifecycle::{delete_tree, trash_tree};
+use crate::subagents::tree::subagent_sessions;
+use crate::{Error, Result};
 
 pub use selection::PruneReason;
 use selection::{Candidate, RetentionPolicy, expired_empty, expired_trash, sort_newest_first};
@@ -109,10 +112,9 @@ async fn prune_except(
     if mode == PruneMode::ForReal {
         finish_deletions(journal).await?;
     }
-    let mut entries = all_sessions(journal).collect().await?;
-    entries.retain(|entry| !open.contains(&entry.id));
+    let entries = all_sessions(journal).collect().await?;
     let times = session_times(journal).await?;
-    let run = RetentionRun { journal, home, times, now, mode };
+    let run = RetentionRun { journal, home, times, now, mode, open };
     pruning.sessions = run.delete_expired(&entries).await?;
     pruning.sessions.extend(run.trash_over_limits(entries, settings).await?);
     pruning.files = stale_files(home, mode).await;
@@ -129,6 +131,8 @@ struct RetentionRun<'a> {
     times: BTreeMap<SessionId, SessionTimes>,
     now: At,
     mode: PruneMode,
+    /// The sessions that are open in this process.
+    open: &'a HashSet<SessionId>,
 }
 
 impl RetentionRun<'_> {
@@ -140,13 +144,17 @@ impl RetentionRun<'_> {
             let Some(times) = self.times.get(&entry.id) else { continue };
             let reason = expired_trash(entry, times, now).or_else(|| expired_empty(entry, times, now));
             let Some(reason) = reason else { continue };
-            if is_held(journal, entry.id).await? || self.has_running_command(entry).await {
+            // A subagent may have gone with its parent just now.
+            if self.mode == PruneMode::ForReal && journal.session_with_id(entry.id).await?.is_none() {
+                continue;
+            }
+            if self.is_tree_busy(entry).await? {
                 continue;
             }
             let bytes = session_bytes(journal, entry.id).await?;
             let done = match self.mode {
                 PruneMode::DryRun => Ok(()),
-                PruneMode::ForReal => delete_session(journal, &entry.key).await.map(drop),
+                PruneMode::ForReal => delete_tree(journal, &entry.key).await.map(drop),
             };
             if was_done(done)? {
                 let (key, id) = (entry.key.clone(), entry.id);
@@ -154,6 +162,18 @@ impl RetentionRun<'_> {
             }
         }
         Ok(gone)
+    }
+
+    /// Whether a process works on the session or on one of its subagents, a command of one of them runs, or one is pinned.
+    async fn is_tree_busy(&self, entry: &SessionEntry) -> Result<bool> {
+        let subagents = subagent_sessions(self.journal, entry.id).await?;
+        for entry in std::iter::once(entry).chain(&subagents) {
+            let is_open = self.open.contains(&entry.id) || entry.pinned;
+            if is_open || is_held(self.journal, entry.id).await? || self.has_running_command(entry).await {
+                return Ok(true);
+            }
+        }
+        Ok(false)
     }
 
     /// Whether a command of the session, or a process that it left behind, still runs. Only the keepers know: a
@@ -184,43 +204,82 @@ impl RetentionRun<'_> {
             return Ok(gone);
         }
         let mut candidates = Vec::new();
-        for entry in entries.into_iter().filter(|entry| !entry.trashed && entry.head.seq > 0) {
-            let bytes = match settings.max_bytes {
-                0 => 0,
-                _ => session_bytes(self.journal, entry.id).await?,
-            };
+        for (entry, subagents) in self.trees(entries).await? {
+            let mut bytes = 0;
+            if settings.max_bytes > 0 {
+                for entry in std::iter::once(&entry).chain(&subagents) {
+                    bytes += session_bytes(self.journal, entry.id).await?;
+                }
+            }
             let named = self.times.get(&entry.id).map(|times| times.named);
-            candidates.push(Candidate::new(entry, named, bytes));
+            candidates.push(Candidate::new(entry, subagents, named, bytes));
         }
         let mut policy = RetentionPolicy::new(settings, self.now, sort_newest_first(&mut candidates));
         // The oldest first: each session that goes makes room for the others.
         for candidate in candidates.iter().rev() {
             let Some(reason) = policy.reason_to_trash(candidate) else { continue };
-            let entry = &candidate.entry;
-            if is_in_use(self.journal, entry).await? {
+            if self.is_one_in_use(candidate).await? {
                 continue;
             }
             let done = match self.mode {
                 PruneMode::DryRun => Ok(()),
-                PruneMode::ForReal => trash_session(self.journal, &entry.key).await.map(drop),
+                PruneMode::ForReal => trash_tree(self.journal, &candidate.entry.key).await.map(drop),
             };
             if was_done(done)? {
                 policy.record_trashed(candidate);
-                let bytes = session_bytes(self.journal, entry.id).await?;
-                let (key, id) = (entry.key.clone(), entry.id);
-                gone.push(Pruned { key, id, reason, deleted: false, bytes });
+                for entry in candidate.entries() {
+                    let bytes = session_bytes(self.journal, entry.id).await?;
+                    let (key, id) = (entry.key.clone(), entry.id);
+                    gone.push(Pruned { key, id, reason, deleted: false, bytes });
+                }
             }
         }
         Ok(gone)
     }
 }
 
+impl RetentionRun<'_> {
+    /// The sessions that are not in the trash, each with its subagents. A subagent whose root is gone or in the trash stands alone.
+    async fn trees(&self, entries: Vec<SessionEntry>) -> Result<Vec<(SessionEntry, Vec<SessionEntry>)>> {
+        let mut entries = entries;
+        entries.retain(|entry| !entry.trashed && entry.head.seq > 0);
+        let known: HashSet<SessionId> = entries.iter().map(|entry| entry.id).collect();
+        let (mut roots, mut subagents) = (Vec::new(), HashMap::<SessionId, Vec<SessionEntry>>::new());
+        for entry in entries {
+            let root = match entry.key.starts_with(ChildSession::KEY_PREFIX) {
+                true => parent_link(self.journal, entry.id).await?.map(|link| link.root()),
+                false => None,
+            };
+            match root.filter(|root| known.contains(root)) {
+                Some(root) => subagents.entry(root).or_default().push(entry),
+                None => roots.push(entry),
+            }
+        }
+        Ok(roots
+            .into_iter()
+            .map(|root| {
+                let subagents = subagents.remove(&root.id).unwrap_or_default();
+                (root, subagents)
+            })
+            .collect())
+    }
+
+    async fn is_one_in_use(&self, candidate: &Candidate) -> Result<bool> {
+        for entry in candidate.entries() {
+            if self.open.contains(&entry.id) || is_in_use(self.journal, entry).await? {
+                return Ok(true);
+            }
+        }
+        Ok(false)
+    }
+}
+
 /// Whether the operation was carried out. Another process may have just taken or removed the session.
-fn was_done(done: std::result::Result<(), JournalError>) -> Result<bool> {
+fn was_done(done: Result<()>) -> Result<bool> {
     match done {
         Ok(()) => Ok(true),
-        Err(JournalError::InUseBy { .. } | JournalError::NoSuchSession { .. }) => Ok(false),
-        Err(error) => Err(error.into()),
+        Err(Error::Journal(JournalError::InUseBy { .. } | JournalError::NoSuchSession { .. })) => Ok(false),
+        Err(error) => Err(error),
     }
 }
 

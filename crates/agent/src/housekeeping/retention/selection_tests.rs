@@ -21,7 +21,7 @@ fn entry(key: &str, days_ago: i64) -> SessionEntry {
 /// Sessions `a` to `e`, the newest first, a day apart, each of 10 bytes.
 fn five() -> Vec<Candidate> {
     let keys = ["a", "b", "c", "d", "e"];
-    keys.iter().zip(1..).map(|(key, days)| Candidate::new(entry(key, days), None, 10)).collect()
+    keys.iter().zip(1..).map(|(key, days)| Candidate::new(entry(key, days), vec![], None, 10)).collect()
 }
 
 fn chosen(settings: &SessionSettings, mut candidates: Vec<Candidate>) -> Vec<(String, PruneReason)> {
@@ -40,6 +40,24 @@ fn named(chosen: &[(&str, PruneReason)]) -> Vec<(String, PruneReason)> {
     chosen.iter().map(|(key, reason)| ((*key).to_owned(), *reason)).collect()
 }
 
+/// S5: the sessions that schedules make for their runs don't push the others out, and a session with a subagent counts as one.
+#[test]
+fn runs_have_a_limit_of_their_own_and_subagents_count_with_their_parent() {
+    let keys = ["a", "schedule:look/1", "b", "schedule:look/2", "schedule:tidy/1", "c", "schedule:look/3"];
+    let candidates = || {
+        let with_subagent = |key: &str| if key == "a" { vec![entry("agent:1", 1)] } else { vec![] };
+        let candidate =
+            |(key, days): (&&str, _)| Candidate::new(entry(key, days), with_subagent(key), None, 10);
+        keys.iter().zip(1..).map(candidate).collect::<Vec<_>>()
+    };
+    let keep = SessionSettings { keep: 2, ..SessionSettings::default() };
+    let keep_runs = SessionSettings { keep_runs: 1, ..SessionSettings::default() };
+
+    assert_eq!(chosen(&keep, candidates()), named(&[("c", PruneReason::TooMany)]));
+    let runs = [("schedule:look/3", PruneReason::TooManyRuns), ("schedule:look/2", PruneReason::TooManyRuns)];
+    assert_eq!(chosen(&keep_runs, candidates()), named(&runs));
+}
+
 /// S5.
 #[test]
 fn each_limit_takes_the_oldest_first_and_no_more_than_it_must() {
@@ -47,7 +65,7 @@ fn each_limit_takes_the_oldest_first_and_no_more_than_it_must() {
     let keep = SessionSettings { keep: 3, ..off.clone() };
     let age = SessionSettings { max_age_days: 3, ..off.clone() };
     let bytes = SessionSettings { max_bytes: 35, ..off.clone() };
-    let all = SessionSettings { keep: 4, max_age_days: 4, max_bytes: 30 };
+    let all = SessionSettings { keep: 4, max_age_days: 4, max_bytes: 30, ..off.clone() };
 
     assert_eq!(chosen(&off, five()), []);
     assert_eq!(chosen(&keep, five()), named(&[("e", PruneReason::TooMany), ("d", PruneReason::TooMany)]));
@@ -59,7 +77,7 @@ fn each_limit_takes_the_oldest_first_and_no_more_than_it_must() {
 /// S5.
 #[test]
 fn what_is_pinned_and_the_newest_stay_whatever_the_limits_say() {
-    let tight = SessionSettings { keep: 1, max_age_days: 1, max_bytes: 1 };
+    let tight = SessionSettings { keep: 1, max_age_days: 1, max_bytes: 1, ..SessionSettings::default() };
     let mut candidates = five();
     candidates[4].entry.pinned = true;
     candidates
@@ -75,8 +93,8 @@ fn what_is_pinned_and_the_newest_stay_whatever_the_limits_say() {
 #[test]
 fn a_new_fork_of_something_old_is_new() {
     let age = SessionSettings { max_age_days: 3, ..SessionSettings::default() };
-    let fork = Candidate::new(entry("fork", 400), Some(NOW), 10);
-    let other = Candidate::new(entry("other", 0), Some(NOW), 10);
+    let fork = Candidate::new(entry("fork", 400), vec![], Some(NOW), 10);
+    let other = Candidate::new(entry("other", 0), vec![], Some(NOW), 10);
 
     assert_eq!(chosen(&age, vec![other, fork]), []);
 }

@@ -33,7 +33,7 @@ pub(crate) struct NoteHooks {
     pub(crate) pages_changed: PagesChangedFn,
 }
 
-pub(crate) use search::{FoundMemories, find_memories};
+pub(crate) use search::{FoundMemories, OwnRecords, find_memories};
 
 /// The tool with which the model adds to its memory.
 pub(crate) fn memory_note_tool(

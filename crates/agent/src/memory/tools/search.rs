@@ -8,19 +8,20 @@ use super::recent::RecentTurns;
 use crate::Result;
 use crate::history::minute;
 
-/// Something that is remembered.
-pub(crate) struct MemoryHit {
-    /// With its reference in brackets.
-    pub(crate) line: String,
-    /// The session whose record it is; `None` for a page or an extract.
-    pub(crate) record_of: Option<SessionId>,
+/// Which records of the calling session count as remembered.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum OwnRecords {
+    /// Those before the open turn.
+    BeforeTurn,
+    /// None: they are searched apart.
+    None,
 }
 
 /// What is remembered of a query.
 #[derive(Default)]
 pub(crate) struct FoundMemories {
-    /// The best first.
-    pub(crate) hits: Vec<MemoryHit>,
+    /// One line each, with its reference in brackets, the best first.
+    pub(crate) lines: Vec<String>,
     /// Records that are not searched yet.
     pub(crate) unindexed: u64,
     /// Why only words were searched, if more was wanted.
@@ -31,23 +32,21 @@ pub(crate) struct FoundMemories {
 pub(crate) async fn find_memories(
     access: &MemoryAccess,
     session: SessionId,
+    own_records: OwnRecords,
     query: &str,
     budget: RecallBudget,
 ) -> Result<Option<FoundMemories>> {
     let Some(mut places) = access.places(session).await? else { return Ok(None) };
-    let recent = RecentTurns::turns(&*access.journal, session, 0).await?;
-    places.present = Some((session, recent.from));
+    let skipped_from = match own_records {
+        OwnRecords::BeforeTurn => RecentTurns::turns(&*access.journal, session, 0).await?.from,
+        OwnRecords::None => 0,
+    };
+    places.present = Some((session, skipped_from));
     let finder = access.finder(session);
     let Recalled { hits, unindexed, warning } =
         recall_with(&*access.journal, &places, query, budget, finder.as_deref()).await?;
-    let hit = |found: &RecallHit| MemoryHit {
-        line: line(found, &places),
-        record_of: match &found.place {
-            RecallPlace::Record { session, .. } => Some(*session),
-            RecallPlace::Page(_) | RecallPlace::Item { .. } => None,
-        },
-    };
-    Ok(Some(FoundMemories { hits: hits.iter().map(hit).collect(), unindexed, warning }))
+    let lines = hits.iter().map(|hit| line(hit, &places)).collect();
+    Ok(Some(FoundMemories { lines, unindexed, warning }))
 }
 
 fn line(found: &RecallHit, places: &RecallScope) -> String {

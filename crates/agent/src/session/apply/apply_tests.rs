@@ -297,13 +297,39 @@ fn the_cause_of_a_turn_is_its_sender() {
         })
     };
     let parent = || sent_by(Sender::Parent { session: SessionId::from_bits(1), call: CallId::from_bits(1) });
+    let agent = || sent_by(Sender::Agent { name: "builder".to_owned() });
     let cause = |facts: &[SessionRecord]| after(facts).turn.map(|turn| turn.cause);
 
     assert_eq!(cause(&[nightly(), turn()]), Some(Cause::Schedule));
     assert_eq!(cause(&[parent(), turn()]), Some(Cause::Subagent));
-    assert_eq!(cause(&[parent(), nightly(), turn()]), Some(Cause::Subagent));
+    assert_eq!(cause(&[parent(), nightly(), turn()]), Some(Cause::Schedule));
+    assert_eq!(cause(&[agent(), turn()]), Some(Cause::Message));
+    assert_eq!(cause(&[agent(), nightly(), turn()]), Some(Cause::Schedule));
     assert_eq!(cause(&[nightly(), sent_by(Sender::Person), turn()]), Some(Cause::Turn));
     assert_eq!(cause(&[turn()]), Some(Cause::Task));
+    let recorded = TurnStarted { turn: 1, cause: Some(Cause::Child) };
+    assert_eq!(cause(&[sent_by(Sender::Person), SessionRecord::TurnStarted(recorded)]), Some(Cause::Child));
+}
+
+/// W3, P8: what a schedule allows a run to cost holds unless a person has a part in it. Another agent's message is no person's.
+#[test]
+fn only_a_person_lifts_the_cost_of_a_run() {
+    let nightly = || {
+        sent_by(Sender::Schedule {
+            id: "nightly".to_owned(),
+            slot: At(0),
+            by_agent: false,
+            max_cost_nano: Some(5),
+            heartbeat: false,
+        })
+    };
+    let agent = || sent_by(Sender::Agent { name: "builder".to_owned() });
+    let max = |facts: &[SessionRecord]| after(facts).turn.unwrap().max_cost_nano;
+
+    assert_eq!(max(&[nightly(), agent(), turn()]), Some(5));
+    assert_eq!(max(&[agent(), nightly(), turn()]), Some(5));
+    assert_eq!(max(&[nightly(), sent_by(Sender::Unknown), turn()]), Some(5));
+    assert_eq!(max(&[nightly(), sent_by(Sender::Person), turn()]), None);
 }
 
 /// P8: another agent may say yes to one call; it allows nothing from then on, and its words are not a person's.
@@ -356,9 +382,12 @@ fn a_schedule_interrupts_no_turn_that_a_person_has_a_part_in() {
     let of_schedule = [sent_by(schedule()), turn(), step(1)];
     let of_person = [sent_by(Sender::Person), turn(), step(1)];
     let joined = [sent_by(schedule()), turn(), step(1), sent_by(Sender::Person), step(2)];
+    let agent = Sender::Agent { name: "builder".to_owned() };
+    let joined_by_agent = [sent_by(schedule()), turn(), step(1), sent_by(agent), step(2)];
 
     assert!(is_cancelled(&[&of_schedule[..], &[interrupting(schedule())]].concat()));
     assert!(!is_cancelled(&[&of_person[..], &[interrupting(schedule())]].concat()));
     assert!(!is_cancelled(&[&joined[..], &[interrupting(schedule())]].concat()));
+    assert!(is_cancelled(&[&joined_by_agent[..], &[interrupting(schedule())]].concat()));
     assert!(is_cancelled(&[&of_person[..], &[interrupting(Sender::Person)]].concat()));
 }

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use longhaul_protocol::{
-    AttemptEnded, Effect, Item, PermissionMode, Record, Role, ToolFinished, ToolStarted,
+    AttemptEnded, Effect, Item, PermissionMode, Record, Role, ToolFinished, ToolStarted, TurnStarted,
 };
 
 use super::epoch::fold_compact_start;
@@ -20,7 +20,10 @@ pub(super) fn fold_gone(state: &mut State, record: &Record, reason: &str) {
     let attempt = state.turn.as_ref().and_then(|turn| turn.attempt.as_ref()).map(|attempt| attempt.id);
     match (record.kind.as_str(), attempt) {
         ("turn_ended", _) => fold_turn_end(state, None, None),
-        ("turn_started", _) => fold_turn(state, state.turn_count.saturating_add(1), None),
+        ("turn_started", _) => {
+            let next = TurnStarted::new(state.turn_count.saturating_add(1));
+            fold_turn(state, &next, None);
+        }
         ("block", Some(attempt)) => {
             let text = Arc::new(Item::Text { role: Role::Assistant, text: erased });
             open_attempt(state, attempt).into_iter().for_each(|open| open.blocks.push(text.clone()));
@@ -85,6 +88,7 @@ fn fold_gone_start(state: &mut State) {
             kept_in: None,
             remote_task: None,
             child: None,
+            changes_nothing: false,
         });
     }
 }

@@ -82,7 +82,7 @@ fn fold(state: &mut State, record: &Record, fact: SessionRecord) {
         SessionRecord::EpochStarted(epoch) => fold_epoch(state, record, epoch),
         SessionRecord::InputTaken(input) => fold_input(state, input),
         SessionRecord::OrderTaken(order) => fold_order(state, &order),
-        SessionRecord::TurnStarted(TurnStarted { turn, .. }) => fold_turn(state, turn, Some(record.at)),
+        SessionRecord::TurnStarted(started) => fold_turn(state, &started, Some(record.at)),
         SessionRecord::StepStarted(step) => fold_step(state, &step),
         SessionRecord::AttemptStarted(started) => {
             if let Some(turn) = &mut state.turn {
@@ -105,8 +105,7 @@ fn fold(state: &mut State, record: &Record, fact: SessionRecord) {
         SessionRecord::AttemptEnded(ended) => fold_answer(state, &ended),
         SessionRecord::Usage(usage) => fold_usage(state, usage),
         SessionRecord::ToolStarted(started) => {
-            let is_look = matches!(started.effect, Effect::Read | Effect::Command) && started.child.is_none();
-            if !is_look {
+            if started.effect != Effect::Read && !started.changes_nothing {
                 mark_not_quiet(state);
             }
             if let Some(call) = call_mut(state, started.call) {
@@ -178,9 +177,11 @@ fn fold(state: &mut State, record: &Record, fact: SessionRecord) {
 
 /// Begins a turn with the waiting inputs. Inputs that were cancelled before it began form a turn of their own, which
 /// ends as cancelled. The others wait for the turn after it.
-fn fold_turn(state: &mut State, number: u64, started_at: Option<At>) {
+fn fold_turn(state: &mut State, started: &TurnStarted, started_at: Option<At>) {
+    let number = started.turn;
     state.turn_count = number;
-    let (cause, max_cost_nano) = (state.next_turn_cause(), state.next_turn_max_cost_nano());
+    let cause = started.cause.unwrap_or_else(|| state.next_turn_cause());
+    let max_cost_nano = state.next_turn_max_cost_nano();
     let cancelled = state.pending_inputs.iter().any(|input| input.cancelled);
     // A turn that begins only to end as cancelled is not the requested one.
     let tries_again = !cancelled && state.turn_request.is_some();
@@ -371,7 +372,7 @@ fn fold_step(state: &mut State, started: &StepStarted) {
     }
     // A person who joins a run makes it theirs.
     if let Some(turn) = state.turn.as_mut().filter(|turn| turn.cause == Cause::Schedule)
-        && seen.iter().any(|input| input.sender.cause() == Cause::Turn)
+        && seen.iter().any(|input| input.sender.is_person())
     {
         turn.cause = Cause::Turn;
     }

@@ -28,12 +28,12 @@ fn origin_note(sender: &Sender) -> Option<String> {
         }
         Sender::Schedule { slot, by_agent: false, .. } => {
             format!(
-                "The {sender}, which the user made, sends the next message for {slot}. Nobody may be there to answer."
+                "The {sender}, which the user made, sends the next message for {slot}. No person may be watching; don't wait for an answer."
             )
         }
         Sender::Schedule { slot, by_agent: true, .. } => format!(
             "The {sender} sends the next message for {slot}. An agent wrote it, not the user. {NOT_THE_USER} \
-             Nobody may be there to answer."
+             No person may be watching; don't wait for an answer."
         ),
         Sender::Unknown => format!("Who sent the next message is not known. {NOT_THE_USER}"),
     })

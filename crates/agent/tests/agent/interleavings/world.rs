@@ -328,7 +328,7 @@ impl World {
             Action::StartEpoch => steps.push(self.epoch_step(EpochReason::Changed)),
             Action::DropQuietTurns => steps.push(self.epoch_step(EpochReason::QuietDropped)),
             Action::BeginTurn(turn) => {
-                let mut facts = vec![SessionRecord::TurnStarted(TurnStarted { turn, cause: None })];
+                let mut facts = vec![SessionRecord::TurnStarted(TurnStarted::new(turn))];
                 facts.extend(self.state.tasks.announcements());
                 facts.push(SessionRecord::StepStarted(StepStarted::new(1)));
                 steps.push(Step::Append(facts));
@@ -362,7 +362,7 @@ impl World {
             let is_wanted =
                 !self.state.pending_inputs.is_empty() || self.state.tasks.unannounced_ends().next().is_some();
             assert!(is_wanted, "turn {turn} begins by itself");
-            facts.push(SessionRecord::TurnStarted(TurnStarted { turn, cause: None }));
+            facts.push(SessionRecord::TurnStarted(TurnStarted::new(turn)));
         }
         facts.extend(step.into_iter().flat_map(|_| self.state.tasks.announcements()));
         facts.extend(step.map(|step| SessionRecord::StepStarted(StepStarted::new(step))));
@@ -508,28 +508,27 @@ impl World {
                 steps.push(finished("unknown".to_owned()));
                 continue;
             }
-            let has_keeper = self.keepers.contains_key(&TaskId::from(*id));
             if !is_open {
                 let effect = match name.as_str() {
                     "look" => Effect::Read,
                     "start" => Effect::Command,
                     _ => Effect::Unknown,
                 };
-                let (name, arguments) = (name.clone(), String::new());
                 let started = ToolStarted {
                     call: *id,
-                    name,
-                    arguments,
+                    name: name.clone(),
+                    arguments: String::new(),
                     effect,
                     write: None,
                     writes: vec![],
                     kept_in: None,
                     remote_task: None,
                     child: None,
+                    changes_nothing: false,
                 };
                 steps.push(Step::Append(vec![SessionRecord::ToolStarted(started)]));
             }
-            if !has_keeper {
+            if !self.keepers.contains_key(&TaskId::from(*id)) {
                 steps.push(Step::Effect(*id));
             }
             if name == "start" {
@@ -537,10 +536,8 @@ impl World {
                 let (task_id, target, started_at) = (TaskId::from(*id), "local".to_owned(), None);
                 let task = TaskStarted { task_id, command, description, target, started_at, session: None };
                 let result = ToolFinished::new(*id, &name, "background_started");
-                steps.push(Step::Append(vec![
-                    SessionRecord::TaskStarted(task),
-                    SessionRecord::ToolFinished(result),
-                ]));
+                let facts = [SessionRecord::TaskStarted(task), SessionRecord::ToolFinished(result)];
+                steps.push(Step::Append(facts.to_vec()));
             } else {
                 let output = "x".repeat(self.nature.output);
                 steps.push(finished(self.words(format!("result of {id} {output}"))));

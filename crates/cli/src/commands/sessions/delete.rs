@@ -2,9 +2,9 @@
 
 use longhaul_agent::keeper::{Launcher, Tasks};
 use longhaul_agent::session::load;
-use longhaul_agent::subagent_sessions;
 use longhaul_agent::tasks::left_behind;
-use longhaul_journal::{Journal, SessionEntry, all_sessions, delete_session, record_at, trash_session};
+use longhaul_agent::{DeletedTree, delete_tree, subagent_sessions, trash_tree};
+use longhaul_journal::{Journal, SessionEntry, all_sessions, record_at};
 use longhaul_protocol::{SessionId, SessionRecord, StreamName};
 use serde_json::json;
 
@@ -20,18 +20,14 @@ pub(crate) async fn run(globals: &GlobalArgs, name: &str, now: bool, as_json: bo
     let journal = open_journal_with(globals, name).await?;
     if !now {
         let entry = find_session(&journal, name).await?;
-        let subagents = subagents_of(&journal, entry.id).await?;
+        let subagents = subagent_sessions(&journal, entry.id).await?;
         if !may_delete(&entry.key, &subagents)? {
             return Ok(exit::FAILED);
         }
         if let Some(running) = describe_running_tasks(globals, &journal, &entry).await? {
             note(format!("{running}; they keep running, see `longhaul tasks`"));
         }
-        // Their parent last: one that a process works on keeps all of them.
-        for subagent in subagents.iter().filter(|subagent| !subagent.trashed) {
-            trash_session(&journal, &subagent.key).await?;
-        }
-        let trashed = trash_session(&journal, &entry.key).await;
+        let trashed = trash_tree(&journal, &entry.key).await;
         journal.close().await;
         let restore = suggested_command::command(globals, &["sessions", "restore", &entry.key]);
         let text = format!(
@@ -47,24 +43,19 @@ pub(crate) async fn run(globals: &GlobalArgs, name: &str, now: bool, as_json: bo
         let kill = suggested_command::command(globals, &["tasks", "kill", "-s", &entry.key, "TASK"]);
         return Err(bad_usage(format!("{running}; kill them first: {kill}")));
     }
-    let subagents = subagents_of(&journal, entry.id).await?;
+    let subagents = subagent_sessions(&journal, entry.id).await?;
     if !may_delete(&entry.key, &subagents)? {
         return Ok(exit::FAILED);
     }
     let forks = forks_of(&journal, entry.id).await?;
     let bytes = session_size(&journal, entry.id).await?.bytes;
-    let deleted = delete_session(&journal, &entry.key).await;
-    if deleted.is_ok() {
-        for subagent in &subagents {
-            delete_session(&journal, &subagent.key).await?;
-            kill_leftovers(globals, subagent.id)?;
-        }
-        journal.remove(&StreamName::tree(entry.id), None).await?;
-    }
+    let deleted = delete_tree(&journal, &entry.key).await;
     journal.close().await;
-    let deleted = deleted?;
-    kill_leftovers(globals, deleted.id)?;
-    let (key, id, records) = (deleted.key, deleted.id, deleted.records);
+    let DeletedTree { session, subagents: deleted_subagents } = deleted?;
+    for id in deleted_subagents.into_iter().chain([session.id]) {
+        kill_leftovers(globals, id)?;
+    }
+    let (key, id, records) = (session.key, session.id, session.records);
     let (size, bytes_text) = (format_count(records, "entry"), format_count(bytes, "byte"));
     let mut lines =
         vec![format!("Deleted {}{}: {size}, {bytes_text}", truncate(&key, 200), with_subagents(&subagents))];
@@ -76,13 +67,6 @@ pub(crate) async fn run(globals: &GlobalArgs, name: &str, now: bool, as_json: bo
         "subagents": subagents.len()});
     print(as_json, || form, || lines)?;
     Ok(exit::DONE)
-}
-
-/// The sessions of the subagents below a session, the deepest first, so that none is left without its parent.
-async fn subagents_of(journal: &dyn Journal, session: SessionId) -> anyhow::Result<Vec<SessionEntry>> {
-    let mut subagents = subagent_sessions(journal, session).await?;
-    subagents.reverse();
-    Ok(subagents)
 }
 
 /// Asks at a terminal before the subagents of a session go with it.

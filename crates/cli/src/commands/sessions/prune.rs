@@ -1,5 +1,6 @@
 //! `longhaul sessions prune`: applies retention, and deletes what was in the trash for two weeks.
 
+use longhaul_agent::config::SessionSettings;
 use longhaul_agent::housekeeping::{PruneMode, PruneReason, Pruned, Pruning, prune};
 use longhaul_agent::now;
 use longhaul_journal::Journal;
@@ -20,8 +21,10 @@ pub(crate) async fn run(globals: &GlobalArgs, mode: PruneMode, as_json: bool) ->
         None => Pruning::default(),
     };
     let settings = &config.settings.sessions;
-    if !as_json && settings.keep == 0 && settings.max_age_days == 0 && settings.max_bytes == 0 {
-        note("no retention limit is set; set sessions.keep, sessions.max_age_days or sessions.max_bytes");
+    if !as_json && *settings == SessionSettings::default() {
+        note(
+            "no retention limit is set; set sessions.keep, sessions.keep_runs, sessions.max_age_days or sessions.max_bytes",
+        );
     }
     print(as_json, || &pruning, || pruned_lines(&pruning, mode))?;
     Ok(exit::DONE)
@@ -36,6 +39,7 @@ pub(crate) fn pruned_lines(pruning: &Pruning, mode: PruneMode) -> Vec<String> {
         let what = if session.deleted { "deleted" } else { "moved to the trash" };
         let why = match session.reason {
             PruneReason::TooMany => "more sessions than sessions.keep",
+            PruneReason::TooManyRuns => "more runs of its schedule than sessions.keep_runs",
             PruneReason::TooOld => "unused for sessions.max_age_days",
             PruneReason::TooLarge => "sessions exceed sessions.max_bytes",
             PruneReason::InTrash => "in the trash for two weeks",

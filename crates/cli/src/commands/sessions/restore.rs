@@ -1,7 +1,7 @@
 //! `longhaul sessions restore`: brings a session back from the trash, with its subagents.
 
-use longhaul_agent::subagent_sessions;
-use longhaul_journal::{Journal, restore_session};
+use longhaul_agent::restore_tree;
+use longhaul_journal::Journal;
 
 use super::print_session;
 use crate::args::GlobalArgs;
@@ -10,10 +10,7 @@ use crate::session_lookup::open_session;
 
 pub(crate) async fn run(globals: &GlobalArgs, name: &str, as_json: bool) -> anyhow::Result<u8> {
     let (journal, entry) = open_session(globals, name).await?;
-    let restored = restore_session(&journal, &entry.key).await;
-    for subagent in subagent_sessions(&journal, entry.id).await? {
-        restore_session(&journal, &subagent.key).await?;
-    }
+    let restored = restore_tree(&journal, &entry.key).await;
     journal.close().await;
     let key = truncate(&entry.key, 200);
     let text = match entry.trashed {

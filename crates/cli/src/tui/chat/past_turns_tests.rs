@@ -12,7 +12,7 @@ fn turn(number: u64, answer: &str) -> Vec<SessionRecord> {
     let ended = AttemptEnded { attempt, kept: 1, stop: None, error: None, goes_on: false, too_long: None };
     vec![
         SessionRecord::InputTaken(InputTaken::of(Input::new(id, text, JoinMode::Join), number)),
-        SessionRecord::TurnStarted(TurnStarted { turn: number, cause: None }),
+        SessionRecord::TurnStarted(TurnStarted::new(number)),
         SessionRecord::AttemptStarted(AttemptStarted { attempt, model: "a/b".into() }),
         SessionRecord::Block(ItemRecord { attempt, index: 0, item }),
         SessionRecord::AttemptEnded(ended),

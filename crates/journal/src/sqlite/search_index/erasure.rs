@@ -1,18 +1,19 @@
 //! Erasing records from the index (J10).
 //!
 //! A record is taken out of every list of postings that has its slot, so its words need not be known, and a stem that no
-//! other record has goes with it, as its vector does. The index marks the records before the journal writes their stubs, and takes them out
-//! afterwards. A concurrent search can't add them again: it reads the journal under the lock of the index, where the stubs
-//! are by then.
+//! other record has goes with it, as its vector does. The index marks the records before the journal writes their stubs, takes them out
+//! afterwards, rewrites its file, and drops the marks last. A concurrent search can't add them again: it reads the journal under the lock
+//! of the index, where the stubs are by then.
 //!
 //! | killed | in the files | next |
 //! | --- | --- | --- |
 //! | before the marks | everything | as if nothing happened |
 //! | after the marks, before the stubs | everything, and the marks | a search finds the records; a second `erase` erases them |
 //! | after the stubs, before the words are out | the words, and the marks | the next search, or a second `erase`, takes out the words of the marked records |
-//! | after the words are out | copies of them in unused bytes | a second `erase` rewrites the file |
+//! | after the words are out | copies of them in unused bytes or in the log, and the marks | the next search rewrites the file; so do the searches after it, while another process that reads keeps the log |
+//! | after the file is rewritten | the marks alone | the next search drops them |
 //!
-//! A stream that is removed goes the same way, before the journal removes it, and once more afterwards, because a
+//! A stream that is removed goes the same way, with one mark, before the journal removes it, and once more afterwards, because a
 //! concurrent search may have indexed it again.
 
 use longhaul_protocol::{Body, Record, Seq, StreamName};
@@ -30,38 +31,52 @@ use crate::sqlite::rows::ScannedRow;
 /// A record by its stream and place.
 pub type ErasedPlace = (StreamName, Seq);
 
+/// The place in a mark that stands for a whole stream.
+const WHOLE_STREAM: Seq = 0;
+
 /// Marks records that are going to be erased.
 pub(super) fn mark(db: &mut Connection, places: &[ErasedPlace]) -> IndexResult<()> {
     let change = db.transaction_with_behavior(TransactionBehavior::Immediate)?;
     for (stream, seq) in places {
+        insert_mark(&change, stream, *seq)?;
+    }
+    change.commit()?;
+    Ok(())
+}
+
+/// Drops the marks of records whose words are in no byte of the file.
+pub(super) fn unmark(db: &mut Connection, places: &[ErasedPlace]) -> IndexResult<()> {
+    let change = db.transaction_with_behavior(TransactionBehavior::Immediate)?;
+    for (stream, seq) in places {
         change
-            .prepare_cached("INSERT OR IGNORE INTO erasing (stream, seq) VALUES (?1, ?2)")?
+            .prepare_cached("DELETE FROM erasing WHERE stream = ?1 AND seq = ?2")?
             .execute(params![stream.as_str(), sql_seq(*seq)])?;
     }
     change.commit()?;
     Ok(())
 }
 
-/// Takes records out of the index, and their marks with them.
+/// Takes records out of the index. Their marks stay until the file is rewritten.
 pub(super) fn erase_records(db: &mut Connection, places: &[ErasedPlace]) -> IndexResult<()> {
     let change = db.transaction_with_behavior(TransactionBehavior::Immediate)?;
     let mut removed = RemovedSlots::default();
     for (stream, seq) in places {
-        if let Some((mut stored, place)) = indexed_place(&change, stream, *seq)? {
+        if *seq == WHOLE_STREAM {
+            drop_stream(&change, stream)?;
+        } else if let Some((mut stored, place)) = indexed_place(&change, stream, *seq)? {
             let slot = Slot { chunk: stored.chunk, place };
             removed.insert(slot);
             delete_vector(&change, slot)?;
             stored.records[place] = stored.records[place].erased();
             save_chunk(&change, &stored)?;
         }
-        drop_mark(&change, stream, *seq)?;
     }
     removed.remove(&change)?;
     change.commit()?;
     Ok(())
 }
 
-/// The marked records that the journal has erased already: their erasure was cut short.
+/// The marked records that the journal has erased already, and the marked streams: their erasure was cut short.
 pub(super) fn interrupted_erasures(
     db: &mut Connection,
     journal: &dyn IndexSource,
@@ -83,12 +98,18 @@ pub(super) fn interrupted_erasures(
     Ok(interrupted)
 }
 
-/// Takes a whole stream out. Returns whether the index had it.
-pub(super) fn erase_stream(db: &mut Connection, stream: &StreamName) -> IndexResult<bool> {
+/// Takes a whole stream out. Returns what has to be unmarked once the file is rewritten; `None` if the index had nothing of it.
+pub(super) fn erase_stream(db: &mut Connection, stream: &StreamName) -> IndexResult<Option<ErasedPlace>> {
     let change = db.transaction_with_behavior(TransactionBehavior::Immediate)?;
+    let is_marked = change
+        .prepare_cached("SELECT 1 FROM erasing WHERE stream = ?1 AND seq = ?2")?
+        .exists(params![stream.as_str(), sql_seq(WHOLE_STREAM)])?;
     let was_there = drop_stream(&change, stream)?;
+    if was_there {
+        insert_mark(&change, stream, WHOLE_STREAM)?;
+    }
     change.commit()?;
-    Ok(was_there)
+    Ok((was_there || is_marked).then(|| (stream.clone(), WHOLE_STREAM)))
 }
 
 /// The chunk of an indexed record, and its place in there.
@@ -106,9 +127,9 @@ fn indexed_place(
     Ok(None)
 }
 
-fn drop_mark(change: &Transaction<'_>, stream: &StreamName, seq: Seq) -> IndexResult<()> {
+fn insert_mark(change: &Transaction<'_>, stream: &StreamName, seq: Seq) -> IndexResult<()> {
     change
-        .prepare_cached("DELETE FROM erasing WHERE stream = ?1 AND seq = ?2")?
+        .prepare_cached("INSERT OR IGNORE INTO erasing (stream, seq) VALUES (?1, ?2)")?
         .execute(params![stream.as_str(), sql_seq(seq)])?;
     Ok(())
 }

@@ -48,7 +48,7 @@ use crate::sqlite::{failure, open};
 use crate::{Error, Head, RecordVector, Result, SearchAnswer, SearchHit, UnembeddedRecord};
 
 /// The version of the tables and of the stems in them. An index of another version is rebuilt.
-const FORMAT: u32 = 5;
+const FORMAT: u32 = 6;
 /// How long a search indexes before it answers from what is indexed, and says so. A million records take longer, and a
 /// search of a few new ones never does.
 const MAX_INDEXING: Duration = Duration::from_secs(20);
@@ -253,8 +253,14 @@ impl SearchIndex {
         if !self.reopen() {
             return Ok(());
         }
+        self.erase_and_scrub(places)
+    }
+
+    /// Takes records out, and drops their marks when their words are in no byte of the files.
+    fn erase_and_scrub(&self, places: &[ErasedPlace]) -> Result<()> {
         self.with_rebuild(|db| erasure::erase_records(db, places))?;
-        self.scrub()
+        self.scrub()?;
+        self.with_rebuild(|db| erasure::unmark(db, places))
     }
 
     /// Erases what an erasure left that was cut short after the journal had erased it.
@@ -266,16 +272,25 @@ impl SearchIndex {
         if left.is_empty() {
             return Ok(());
         }
-        self.with_rebuild(|db| erasure::erase_records(db, &left))?;
-        self.scrub()
+        match self.erase_and_scrub(&left) {
+            // Another process reads the log now, which is no reason to fail a search. The marks stay, and the next search tries again.
+            Err(Error::Locked { .. }) => Ok(()),
+            done => done,
+        }
     }
 
     /// Takes a stream out of the index and its file.
     pub fn erase_stream(&self, stream: &StreamName) -> Result<()> {
-        if self.reopen() && self.with_rebuild(|db| erasure::erase_stream(db, stream))? {
-            self.scrub()?;
+        if !self.reopen() {
+            return Ok(());
         }
-        Ok(())
+        match self.with_rebuild(|db| erasure::erase_stream(db, stream))? {
+            Some(erased) => {
+                self.scrub()?;
+                self.with_rebuild(|db| erasure::unmark(db, std::slice::from_ref(&erased)))
+            }
+            None => Ok(()),
+        }
     }
 
     /// Empties the index, if there is one. The next search rebuilds it. The file is not deleted, because another process may have
@@ -336,10 +351,10 @@ impl SearchIndex {
             Some(db) => db,
             empty => empty.insert(self.connect()?),
         };
-        act(db).map_err(|error| self.said(&error))
+        act(db).map_err(|error| self.index_error(&error))
     }
 
-    fn said(&self, error: &IndexError) -> Error {
+    fn index_error(&self, error: &IndexError) -> Error {
         match error {
             IndexError::Index(error) => failure(&self.path, error),
             IndexError::Journal(error) => error.clone(),
@@ -355,13 +370,13 @@ impl SearchIndex {
     fn connect(&self) -> Result<Connection> {
         self.home.subfolder("cache")?;
         create_once(&self.path, b"")?;
-        let said = |error| failure(&self.path, &error);
+        let index_failure = |error| failure(&self.path, &error);
         let mut db = open(&self.path, None, OpenFlags::SQLITE_OPEN_READ_WRITE)?;
         // The index is a cache, so it may lose its newest content in a power cut.
         db.execute_batch(
             "PRAGMA journal_mode = WAL; PRAGMA synchronous = NORMAL; PRAGMA cache_size = -8192;",
         )
-        .map_err(said)?;
+        .map_err(index_failure)?;
         let create_tables = |db: &mut Connection| {
             let change = db.transaction_with_behavior(TransactionBehavior::Immediate)?;
             let format: u32 = change.pragma_query_value(None, "user_version", |row| row.get(0))?;
@@ -374,7 +389,7 @@ impl SearchIndex {
             // An index of an earlier version was many times as large.
             if format != FORMAT && format != 0 { db.execute_batch("VACUUM") } else { Ok(()) }
         };
-        create_tables(&mut db).map_err(said)?;
+        create_tables(&mut db).map_err(index_failure)?;
         Ok(db)
     }
 }

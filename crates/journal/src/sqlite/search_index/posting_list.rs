@@ -7,6 +7,7 @@
 
 use super::chunk::CHUNK_RECORDS;
 use super::varint::{push_number, take_number};
+use crate::scoring::set_bits;
 
 /// The chunks of a block.
 pub(super) const BLOCK_CHUNKS: i64 = 16;
@@ -80,14 +81,7 @@ impl SlotSet {
     }
 
     fn places(&self) -> impl Iterator<Item = usize> {
-        self.0.iter().enumerate().flat_map(|(number, word)| {
-            let mut left = *word;
-            std::iter::from_fn(move || {
-                let bit = left.trailing_zeros() as usize;
-                left &= left.wrapping_sub(1);
-                (bit < 64).then_some(number * 64 + bit)
-            })
-        })
+        set_bits(&self.0)
     }
 
     pub(super) fn encode(&self) -> Vec<u8> {

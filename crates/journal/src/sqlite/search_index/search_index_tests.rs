@@ -1,4 +1,7 @@
-use longhaul_protocol::{BlobRef, CallId, Note, SessionId, SessionRecord, ToolFinished};
+use longhaul_protocol::{
+    AttemptId, BlobRef, Block, CallId, Input, InputId, InputTaken, Item, JoinMode, Note, Role, Sender,
+    SessionId, SessionRecord, ToolFinished,
+};
 
 use super::*;
 use crate::sqlite::readers::connect_to_read;
@@ -95,6 +98,79 @@ async fn an_erasure_that_was_killed_is_finished_by_the_next_search() {
     assert!(!holds(&place.home, "zzyzxq"));
 }
 
+/// J10: an erasure that is killed after its words are out of the tables, and before the file is rewritten, is finished by the next search.
+#[tokio::test(flavor = "multi_thread")]
+async fn an_erasure_that_was_killed_before_the_file_was_rewritten_is_finished_by_the_next_search() {
+    let place = Place::new().await;
+    place.journal.close().await;
+    let journal = SqliteJournal::open(&place.home).await.unwrap();
+    let place = Place { journal, ..place };
+    let index = SearchIndex::new(&place.home);
+    place.erase_and_die(&index).await;
+    let erased = [(place.stream.clone(), 151)];
+    index.with_rebuild(|db| erasure::erase_records(db, &erased)).unwrap();
+    assert!(holds(&place.home, "zzyzxq"), "a copy is still there");
+    let index = SearchIndex::new(&place.home);
+    let reader = connect_to_read(&place.home.journal_file(), None).unwrap();
+
+    let found = index.search(&reader, &SearchQuery::new("quinces", 1_000)).unwrap();
+
+    assert_eq!(found.hits.len(), 299);
+    assert!(!holds(&place.home, "zzyzxq"));
+    assert_eq!(marks(&index), 0);
+}
+
+/// J10: while another process reads, the file can't be cleaned. A search answers all the same, and a later one finishes the erasure.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_search_does_not_fail_because_an_erasure_can_not_be_finished_yet() {
+    let place = Place::new().await;
+    place.journal.close().await;
+    let journal = SqliteJournal::open(&place.home).await.unwrap();
+    let place = Place { journal, ..place };
+    let index = SearchIndex::new(&place.home);
+    place.erase_and_die(&index).await;
+    let reader = connect_to_read(&place.home.journal_file(), None).unwrap();
+    let mut other = Connection::open(place.home.folder().join("cache/search.db")).unwrap();
+    let reading = other.transaction().unwrap();
+    reading.query_row("SELECT count(*) FROM cursors", [], |row| row.get::<_, i64>(0)).unwrap();
+
+    let meanwhile = index.search(&reader, &SearchQuery::new("quinces", 1_000)).unwrap();
+    let marks_meanwhile = marks(&index);
+    drop(reading);
+    let afterwards = index.search(&reader, &SearchQuery::new("zzyzxq", 1_000)).unwrap();
+
+    assert_eq!((meanwhile.hits.len(), marks_meanwhile), (299, 1));
+    assert_eq!((afterwards.hits.len(), marks(&index)), (0, 0));
+    drop(other);
+    assert!(!holds(&place.home, "zzyzxq"));
+}
+
+/// J10: the same for a stream that is removed.
+#[tokio::test(flavor = "multi_thread")]
+async fn the_removal_of_a_stream_that_was_killed_is_finished_by_the_next_search() {
+    let place = Place::new().await;
+    let index = SearchIndex::new(&place.home);
+    place.journal.remove(&place.stream, None).await.unwrap();
+    let other = StreamName::session(SessionId::generate());
+    said(&place.journal, &other, &["the password is zzyzxq".to_owned()]).await;
+    assert_eq!(place.find("zzyzxq").await, 1);
+    index.with_rebuild(|db| erasure::erase_stream(db, &other)).unwrap();
+    place.journal.close().await;
+    let journal = SqliteJournal::open(&place.home).await.unwrap();
+    let place = Place { journal, ..place };
+
+    assert_eq!(marks(&index), 1);
+    assert_eq!(place.find("marmalade").await, 300);
+
+    assert_eq!(marks(&index), 0);
+}
+
+/// Erasures that are not finished.
+fn marks(index: &SearchIndex) -> i64 {
+    let count = "SELECT count(*) FROM erasing";
+    index.with_rebuild(|db| Ok(db.query_row(count, [], |row| row.get(0))?)).unwrap()
+}
+
 /// J10: killed after the marks and before the stub, nothing was erased, and everything is found.
 #[tokio::test(flavor = "multi_thread")]
 async fn an_erasure_that_was_killed_before_its_stub_changes_nothing() {
@@ -143,6 +219,23 @@ async fn a_damaged_chunk_rebuilds_the_index() {
 
     let place = Place { journal, ..place };
     assert_eq!((place.find("zzyzxq").await, place.find("quinces").await), (1, 300));
+}
+
+/// Y11: what a subagent answers is found by the prompt that its parent wrote, as an answer is by a person's question.
+#[tokio::test(flavor = "multi_thread")]
+async fn an_answer_is_found_by_what_another_agent_asked() {
+    let place = Place::new().await;
+    let child = StreamName::session(SessionId::generate());
+    let sender = Sender::Parent { session: SessionId::generate(), call: CallId::generate() };
+    let prompt = Input::new(InputId::generate(), "Which port has the osprey database?", JoinMode::Join);
+    let prompt = InputTaken::of(Input { sender, ..prompt }, 1);
+    let item = Item::Text { role: Role::Assistant, text: "It listens on 5433.".to_owned() };
+    let answer = Block { attempt: AttemptId::generate(), index: 0, item };
+    let records = [SessionRecord::InputTaken(prompt), SessionRecord::Block(answer)];
+    let append = records.iter().fold(Append::to(&child), |append, record| append.record(record.encode()));
+    place.journal.append(append).await.unwrap();
+
+    assert_eq!(place.find("osprey").await, 2);
 }
 
 /// J10: a removed stream takes its words along.

@@ -35,7 +35,7 @@ pub trait IndexSource {
 
 impl IndexSource for Connection {
     fn heads(&self, prefix: &str) -> Result<Vec<(StreamNumber, StreamName, Head)>> {
-        rows::heads(self, prefix).map_err(|error| said(self, &error))
+        rows::heads(self, prefix).map_err(|error| journal_error(self, &error))
     }
 
     fn head(&self, stream: &StreamName) -> Result<Option<(StreamNumber, Head)>> {
@@ -43,15 +43,15 @@ impl IndexSource for Connection {
             Some(number) => Ok(Some((number, rows::head(self, number)?))),
             None => Ok(None),
         };
-        read().map_err(|error| said(self, &error))
+        read().map_err(|error| journal_error(self, &error))
     }
 
     fn has_record(&self, stream: StreamNumber, head: Head) -> Result<bool> {
-        known_heads::has_record(self, stream, head).map_err(|error| said(self, &error))
+        known_heads::has_record(self, stream, head).map_err(|error| journal_error(self, &error))
     }
 
     fn page(&self, stream: (StreamNumber, &StreamName), from: Seq, page: Page) -> Result<Vec<ScannedRow>> {
-        rows::page(self, stream, from, page).map_err(|error| said(self, &error))
+        rows::page(self, stream, from, page).map_err(|error| journal_error(self, &error))
     }
 
     fn next_readable(&self, stream: StreamNumber, broken: Seq) -> Option<Seq> {
@@ -59,16 +59,16 @@ impl IndexSource for Connection {
     }
 
     fn blob(&self, hash: Hash) -> Result<Option<Vec<u8>>> {
-        rows::blob(self, hash).map_err(|error| said(self, &error))
+        rows::blob(self, hash).map_err(|error| journal_error(self, &error))
     }
 
     fn session_key(&self, id: SessionId) -> Result<Option<String>> {
         self.prepare_cached("SELECT key FROM sessions WHERE id = ?1")
             .and_then(|mut keys| keys.query_row([id.to_string()], |row| row.get(0)).optional())
-            .map_err(|error| said(self, &error))
+            .map_err(|error| journal_error(self, &error))
     }
 }
 
-fn said(journal: &Connection, error: &rusqlite::Error) -> crate::Error {
+fn journal_error(journal: &Connection, error: &rusqlite::Error) -> crate::Error {
     failure(Path::new(journal.path().unwrap_or("the journal")), error)
 }

@@ -59,10 +59,11 @@ fn text_of(journal: &dyn IndexSource, (number, name): &SearchedStream, seq: u64)
     Some(text.chars().take(MAX_EMBEDDED_CHARS).collect::<String>()).filter(|text| !text.trim().is_empty())
 }
 
-/// Stores vectors. Those of records that were erased meanwhile are left out.
+/// Stores vectors. Those of records that were erased meanwhile are left out, and a record with an empty one needs none any more.
 pub(super) fn put_vectors(db: &Connection, model: &str, vectors: &[RecordVector]) -> IndexResult<()> {
-    let Some(dimension) = vectors.first().map(|first| first.vector.len()) else { return Ok(()) };
-    if use_model(db, model, Some(dimension))? == VectorSpace::Changed {
+    let mut lengths = vectors.iter().map(|record| record.vector.len());
+    let dimension = lengths.find(|length| *length > 0);
+    if use_model(db, model, dimension)? == VectorSpace::Changed {
         return Ok(());
     }
     let change = Transaction::new_unchecked(db, TransactionBehavior::Immediate)?;
@@ -75,7 +76,7 @@ pub(super) fn put_vectors(db: &Connection, model: &str, vectors: &[RecordVector]
         let Some((flags, _)) = known.flatten() else { continue };
         let place = i64::try_from(*place).unwrap_or(i64::MAX);
         if let Some(bytes) = quantize(vector)
-            && vector.len() == dimension
+            && Some(vector.len()) == dimension
             && !flags.has(RecordFlags::ERASED)
         {
             change

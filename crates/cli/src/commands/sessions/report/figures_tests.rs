@@ -63,7 +63,7 @@ fn a_point_is_the_context_after_a_step_and_the_cost_of_everything_so_far() {
     count(
         &mut figures,
         [
-            SessionRecord::TurnStarted(TurnStarted { turn: 1, cause: None }),
+            SessionRecord::TurnStarted(TurnStarted::new(1)),
             SessionRecord::StepStarted(StepStarted::new(1)),
             SessionRecord::Usage(usage(100, Some(0.1))),
             SessionRecord::Usage(extract),
@@ -86,7 +86,7 @@ fn many_steps_become_few_points_and_the_fullest_stays() {
     let steps = 10_000;
     let fullest = 4_321;
 
-    figures.count(&record(1, &SessionRecord::TurnStarted(TurnStarted { turn: 1, cause: None })));
+    figures.count(&record(1, &SessionRecord::TurnStarted(TurnStarted::new(1))));
     for step in 1..=steps {
         figures.count(&record(step * 2, &SessionRecord::StepStarted(StepStarted::new(step))));
         let input = if step == 7_777 { fullest } else { 100 };

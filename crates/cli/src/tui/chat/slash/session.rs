@@ -4,8 +4,8 @@ use std::path::Path;
 
 use anyhow::anyhow;
 use longhaul_agent::housekeeping::PruneMode;
-use longhaul_agent::now;
-use longhaul_journal::{pin_session, trash_session, unpin_session};
+use longhaul_agent::{now, subagent_sessions, trash_tree};
+use longhaul_journal::{pin_session, unpin_session};
 use longhaul_protocol::PrintablePath;
 
 use super::info::session_status;
@@ -17,7 +17,7 @@ use crate::commands::sessions::list::{SessionFilter, SessionSummary, ago, list, 
 use crate::commands::sessions::overview::{SessionOverview, session_lines};
 use crate::commands::sessions::prune::pruned_lines;
 use crate::commands::sessions::rename::rename_to;
-use crate::output::truncate;
+use crate::output::{format_count, truncate};
 use crate::output_file::destination;
 use crate::session_lookup::find_session;
 use crate::suggested_command;
@@ -191,9 +191,16 @@ async fn delete(context: &mut CommandContext<'_>) -> anyhow::Result<NextSession>
     require_stored(context)?;
     let key = context.session.key().to_owned();
     context.session.release().await;
-    trash_session(&*context.runtime.journal(), &key).await?;
+    let journal = context.runtime.journal();
+    let trashed = trash_tree(&*journal, &key).await?;
+    let with_subagents = match subagent_sessions(&*journal, trashed.id).await?.len() {
+        0 => String::new(),
+        count => format!(" with {}", format_count(count as u64, "subagent")),
+    };
     let restore = suggested_command::command(context.globals, &["sessions", "restore", &key]);
-    context.printer.note(format!("moved {key} to the trash for two weeks; to restore it: {restore}"));
+    context
+        .printer
+        .note(format!("moved {key}{with_subagents} to the trash for two weeks; to restore it: {restore}"));
     Ok(NextSession::New)
 }
 

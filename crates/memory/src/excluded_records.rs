@@ -8,7 +8,7 @@ use longhaul_protocol::{Body, Outcome, Record, Seq, SessionRecord, TurnEnded};
 /// Finds the records that are not worth memory's money. The model never answered an input that was too long for it, and
 /// memory's model would get a piece of it. A heartbeat with nothing to do says the same every time.
 #[derive(Debug, Default)]
-pub(crate) struct PassedOver {
+pub(crate) struct ExcludedRecords {
     /// The inputs since the model's last answer: their records and bytes.
     unanswered: Vec<(Seq, usize)>,
     /// The first input of a turn, while only heartbeats have come.
@@ -16,7 +16,7 @@ pub(crate) struct PassedOver {
     has_inputs: bool,
 }
 
-impl PassedOver {
+impl ExcludedRecords {
     /// Applies the next record. Returns the records that it shows to be passed over, if it does.
     pub(crate) fn apply(&mut self, record: &Record) -> Option<RangeInclusive<Seq>> {
         match record.kind.as_str() {
