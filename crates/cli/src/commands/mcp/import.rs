@@ -46,7 +46,7 @@ struct FoundServers {
 pub(crate) fn run(as_json: bool) -> anyhow::Result<u8> {
     let home = std::env::var_os("HOME").map(PathBuf::from).ok_or_else(|| bad_usage("HOME is not set"))?;
     let FoundServers { servers: found, warnings } = find_servers(&home);
-    warnings.iter().for_each(|warning| note(warning));
+    warnings.iter().for_each(note);
     if as_json {
         json(&found)?;
         return Ok(exit::DONE);
@@ -74,7 +74,7 @@ fn find_servers(home: &Path) -> FoundServers {
         let Ok(text) = std::fs::read_to_string(&file) else { continue };
         found.add(&file, None, &text);
         for (project, text) in claude_projects(&text) {
-            found.add(&file, Some(project), &text);
+            found.add(&file, Some(&project), &text);
         }
     }
     let codex = home.join(CODEX_FILE);
@@ -88,7 +88,7 @@ fn find_servers(home: &Path) -> FoundServers {
 }
 
 impl FoundServers {
-    fn add(&mut self, from: &Path, project: Option<String>, text: &str) {
+    fn add(&mut self, from: &Path, project: Option<&str>, text: &str) {
         let (servers, warnings) = match parse_project_file(text) {
             Ok(parsed) => parsed,
             Err(reason) => return self.warn(from, &reason),
@@ -102,7 +102,7 @@ impl FoundServers {
                 std::mem::take(&mut settings.variables).into_keys().collect();
             settings.env.extend(values_left_out.iter().cloned());
             values_left_out.extend(leave_out_header_values(&name, &mut settings));
-            let (from, project) = (from.to_owned(), project.clone());
+            let (from, project) = (from.to_owned(), project.map(str::to_owned));
             self.servers.push(FoundServer { name, from, project, settings, values_left_out });
         }
     }
