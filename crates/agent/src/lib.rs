@@ -112,7 +112,7 @@ pub use client::recorded_events::RecordedEvents;
 pub use client::request::{AttachedImage, PendingRequest, Request, RequestOutcome, Settled, UserMessage};
 pub use client::session::Session;
 pub use client::session_title::{SessionTitle, session_title};
-pub use client::status::SessionStatus;
+pub use client::status::{SessionNode, SessionStatus};
 pub use client::turn_steps::{
     AnswerText, RecordedStep, RecordedTurn, TurnFollower, TurnLocator, TurnPlace, TurnStep, TurnTarget,
     find_answered, find_turn,

@@ -63,6 +63,7 @@
 
 mod append;
 mod chain;
+mod cluster;
 #[cfg(feature = "conformance")]
 pub mod conformance;
 mod copy;
@@ -92,6 +93,10 @@ mod vectors;
 mod verify_report;
 
 pub use append::{Append, Blob, Expected, Head};
+pub use cluster::{
+    Cluster, DueSession, NodeHealth, NodeReport, NodeState, RunPermission, make_portable, node_names,
+    place_session,
+};
 pub use copy::{CopyProgress, CopyReport, copy_journal};
 pub use cursor::{RecordCursor, SessionCursor, all_sessions, record_at, records};
 pub use erasure::erase_record;

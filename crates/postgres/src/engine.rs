@@ -8,9 +8,9 @@ use std::time::Duration;
 use async_trait::async_trait;
 use longhaul_journal::engine::{WakeSocket, wake_socket};
 use longhaul_journal::{
-    Append, Blob, Error, Head, Holder, Home, Journal, Lease, Page, RecordVector, Result, SearchAnswer,
-    SearchHit, SearchQuery, SessionEntry, StreamSize, Subscribers, Subscription, UnembeddedRecord,
-    VerifyReport, WakeSignals,
+    Append, Blob, Cluster, Error, Head, Holder, Home, Journal, Lease, Page, RecordVector, Result,
+    SearchAnswer, SearchHit, SearchQuery, SessionEntry, StreamSize, Subscribers, Subscription,
+    UnembeddedRecord, VerifyReport, WakeSignals,
 };
 use longhaul_protocol::{Hash, Record, Seq, SessionId, StreamName};
 use tokio::runtime::Handle;
@@ -21,6 +21,8 @@ use crate::address::DatabaseAddress;
 use crate::append::{self, KnownHeads};
 use crate::database::Database;
 use crate::lease::{self, RegisteredProcess};
+use crate::lease_clock::{LeaseClock, SinceBoot};
+use crate::node::{NodeOptions, ThisNode};
 use crate::notification::{Listener, Notifier};
 use crate::search::Search;
 use crate::snapshot::Snapshot;
@@ -31,12 +33,14 @@ const PROBE_TIMEOUT: Duration = Duration::from_secs(3);
 
 /// A journal in a PostgreSQL database. The home has the search index and the sockets of this machine's processes.
 pub struct PostgresJournal {
-    db: Arc<Database>,
+    pub(crate) db: Arc<Database>,
     home: Home,
-    process: RegisteredProcess,
+    pub(crate) process: RegisteredProcess,
     heads: KnownHeads,
     search: Search,
     lease_expiry: Duration,
+    lease_clock: LeaseClock,
+    pub(crate) node: ThisNode,
     wake_socket: OnceCell<Arc<WakeSocket>>,
     listener: OnceLock<Listener>,
     notifier: Notifier,
@@ -48,13 +52,22 @@ pub struct PostgresJournal {
 pub struct PostgresOptions {
     /// How long a lease is valid without a renewal or an append by its holder.
     pub lease_expiry: Duration,
+    /// What the node of this process is called, and how others reach it.
+    pub node: NodeOptions,
     /// The oldest server that is accepted, as `server_version_num` counts.
     pub oldest_server: i32,
 }
 
 impl Default for PostgresOptions {
     fn default() -> Self {
-        Self { lease_expiry: Duration::from_secs(10), oldest_server: schema::OLDEST_SERVER }
+        Self::of_node(NodeOptions::default())
+    }
+}
+
+impl PostgresOptions {
+    /// The options of a node. Its leases are valid as long as it may be silent.
+    pub fn of_node(node: NodeOptions) -> Self {
+        Self { lease_expiry: node.dead_after, node, oldest_server: schema::OLDEST_SERVER }
     }
 }
 
@@ -66,9 +79,10 @@ impl PostgresJournal {
 
     /// [`open`](Self::open) with options.
     pub async fn open_with(address: &DatabaseAddress, home: &Home, options: PostgresOptions) -> Result<Self> {
+        let node = ThisNode::of_home(home, options.node)?;
         let clock = schema::prepare(address, options.oldest_server).await.map_err(cant_open)?;
         let db = Arc::new(Database::new(address.clone(), clock));
-        let process = RegisteredProcess::register(&db).await.map_err(cant_open)?;
+        let process = RegisteredProcess::register(&db, &node.id).await.map_err(cant_open)?;
         Ok(Self {
             search: Search::new(&db, home),
             notifier: Notifier::start(&db),
@@ -77,6 +91,8 @@ impl PostgresJournal {
             process,
             heads: KnownHeads::default(),
             lease_expiry: options.lease_expiry,
+            lease_clock: LeaseClock::default(),
+            node,
             wake_socket: OnceCell::new(),
             listener: OnceLock::new(),
             is_closed: AtomicBool::new(false),
@@ -86,6 +102,11 @@ impl PostgresJournal {
     /// The address of the database, which shows no password.
     pub fn address(&self) -> &DatabaseAddress {
         &self.db.address
+    }
+
+    /// The folder of the home.
+    pub fn home_folder(&self) -> &Path {
+        self.home.folder()
     }
 
     /// Whether the database delivers notifications to this process. A pooler in transaction mode delivers none, and work is then
@@ -98,6 +119,16 @@ impl PostgresJournal {
             tokio::time::sleep(Duration::from_millis(10)).await;
         }
         Ok(listener.is_heard())
+    }
+
+    /// How far the clock of this machine is ahead of the database's, in milliseconds.
+    pub fn clock_ahead_ms(&self) -> i64 {
+        self.db.clock_ahead_ms()
+    }
+
+    /// Whether the last notification to this process itself has arrived.
+    pub(crate) fn hears_wakes(&self) -> bool {
+        self.listener.get().is_some_and(Listener::is_heard)
     }
 
     fn check_open(&self) -> Result<()> {
@@ -154,7 +185,12 @@ fn cant_open(error: Error) -> Error {
 #[async_trait]
 impl Journal for PostgresJournal {
     async fn append(&self, append: Append) -> Result<Vec<Record>> {
-        append::append(&self.db, &self.heads, append, self.lease_expiry).await
+        let (lease, sent) = (append.lease.clone(), SinceBoot::now());
+        let records = append::append(&self.db, &self.heads, append, self.lease_expiry).await?;
+        if let Some(lease) = lease {
+            self.lease_clock.confirm(&lease, sent);
+        }
+        Ok(records)
     }
 
     async fn read(&self, stream: &StreamName, from: Seq, page: Page) -> Result<Vec<Record>> {
@@ -200,14 +236,28 @@ impl Journal for PostgresJournal {
     }
 
     async fn acquire_lease(&self, stream: &StreamName) -> Result<Lease> {
-        lease::acquire_lease(&self.db, &self.process, stream, self.lease_expiry).await
+        let sent = SinceBoot::now();
+        let lease = lease::acquire_lease(&self.db, &self.process, stream, self.lease_expiry).await?;
+        self.lease_clock.confirm(&lease, sent);
+        Ok(lease)
     }
 
     async fn renew_lease(&self, held: &Lease) -> Result<()> {
-        lease::renew_lease(&self.db, held, self.lease_expiry).await
+        let sent = SinceBoot::now();
+        lease::renew_lease(&self.db, held, self.lease_expiry).await?;
+        self.lease_clock.confirm(held, sent);
+        Ok(())
+    }
+
+    async fn confirm_lease(&self, held: &Lease) -> Result<()> {
+        match self.lease_clock.is_certain(held, self.lease_expiry) {
+            true => Ok(()),
+            false => self.renew_lease(held).await,
+        }
     }
 
     async fn release_lease(&self, held: &Lease) -> Result<()> {
+        self.lease_clock.forget(held);
         lease::release_lease(&self.db, held).await
     }
 
@@ -219,10 +269,18 @@ impl Journal for PostgresJournal {
         lease::live_holder(&self.db, stream).await
     }
 
+    fn cluster(&self) -> Option<&dyn Cluster> {
+        Some(self)
+    }
+
+    async fn host_for(&self, session: &StreamName) -> Result<StreamName> {
+        self.host_stream_for(session).await
+    }
+
     async fn wake_holder(&self, stream: &StreamName) -> Result<()> {
         let holder = match lease::reachable_holder(&self.db, stream).await? {
             Some(holder) => Some(holder),
-            None => lease::reachable_holder(&self.db, &StreamName::host()).await?,
+            None => lease::reachable_holder(&self.db, &self.host_stream_for(stream).await?).await?,
         };
         match holder {
             Some(holder) => self.wake(&holder, stream).await,

@@ -32,6 +32,8 @@
 //! | `schema` | what a database must be, its tables and functions (`schema/*.sql`) |
 //! | `append`, `adopt` | appends, with the table of what happens when a connection breaks; records that keep their hashes |
 //! | `lease`, `erase`, `rows` | leases; erasing and removing; reads |
+//! | `lease_clock` | until when this process is certain to hold a lease |
+//! | `node` | the nodes that share the database: heartbeats, what is due, where a session may run |
 //! | `notification` | wakes between machines |
 //! | `search` | the search index of this machine |
 //! | `snapshot`, `verify`, `backup` | one moment of the whole journal; verification and backups of it |
@@ -59,6 +61,8 @@ mod engine;
 mod erase;
 mod failure;
 mod lease;
+mod lease_clock;
+mod node;
 mod notification;
 mod rows;
 mod schema;
@@ -68,3 +72,4 @@ mod verify;
 
 pub use address::DatabaseAddress;
 pub use engine::{PostgresJournal, PostgresOptions};
+pub use node::NodeOptions;

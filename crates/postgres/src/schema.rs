@@ -14,7 +14,11 @@ use crate::failure::unusable;
 use crate::rows::column;
 
 /// The SQL that makes each format from the one before it.
-const MIGRATIONS: &[&str] = &[include_str!("schema/format_1.sql"), include_str!("schema/format_2.sql")];
+const MIGRATIONS: &[&str] = &[
+    include_str!("schema/format_1.sql"),
+    include_str!("schema/format_2.sql"),
+    include_str!("schema/format_3.sql"),
+];
 
 /// The format that this version writes.
 const FORMAT: i32 = MIGRATIONS.len() as i32;

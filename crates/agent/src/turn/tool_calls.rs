@@ -7,6 +7,9 @@
 //! | the effect | the same | the same: a write that happened is not done again, a command that ended is not started again |
 //! | `tool_finished` | the result | nothing: it is never run again |
 //!
+//! Right before a call begins, the worker makes sure that no other node runs the session by now (`Worker::confirm_alone`): the
+//! process may have been stopped, or cut off from the database, since `tool_started`.
+//!
 //! `outside_run` has the table of a command that the sandbox refused, `user_question` that of a question of the agent.
 
 use std::collections::HashMap;
@@ -101,10 +104,21 @@ impl RunningCalls {
     }
 
     /// Runs a call in its own task, so that a panic ends only this call. A command has its own timeout.
-    fn spawn(&mut self, call: CallId, effect: Effect, run: RunCall, limit: Duration) {
+    /// It begins when `is_alone` is done.
+    fn spawn(
+        &mut self,
+        call: CallId,
+        effect: Effect,
+        run: RunCall,
+        limit: Duration,
+        is_alone: impl Future<Output = ()> + Send + 'static,
+    ) {
         let limit = (effect != Effect::Command).then_some(limit);
         let stop = self.stop.clone().with_line(self.lines.line_of(call));
-        let handle = self.tasks.spawn(async move { run_with_timeout(limit, run(stop)).await });
+        let handle = self.tasks.spawn(async move {
+            is_alone.await;
+            run_with_timeout(limit, run(stop)).await
+        });
         self.calls.insert(handle.id(), (call, effect, handle));
     }
 
@@ -179,7 +193,7 @@ pub(crate) async fn run_tool_calls(worker: &mut Worker, ids: &[CallId]) -> Worke
             }
             CheckedCall::Run { effect, run, takes_up_to } => {
                 let limit = takes_up_to.unwrap_or(worker.runtime().config.tool_time);
-                running.spawn(call.id, effect, run, limit);
+                running.spawn(call.id, effect, run, limit, worker.confirm_alone());
             }
         }
     }
