@@ -78,3 +78,33 @@ fn a_second_node_with_the_same_id_does_not_start() {
     assert_eq!(site.node("ash")["state"], "live");
     drop(ash);
 }
+
+/// N2: a command of a node that died is not lost as long as the node may return. When the node is given up, the agent is told, once, with the
+/// last output on record.
+#[test]
+fn a_command_of_a_removed_node_is_told_as_lost() {
+    let site = Site::new(&json!([
+        {"calls": [{"name": "exec", "arguments": {"command": "echo begun; sleep 25", "run_in_background": true}}]},
+        "It runs.",
+        "It is lost.",
+    ]));
+    site.send_portable("a");
+    let mut ash = site.serve("ash");
+    eventually("the command runs", || site.count("a", "turn_ended") == 1);
+    ash.kill();
+    let birch = site.serve("birch");
+    eventually("birch joins", || site.node("birch")["state"] == "live");
+    eventually("ash is dead", || site.node("ash")["state"] == "dead");
+
+    let before = site.count("a", "task_ended");
+    let removed = site.ok("birch", &["nodes", "remove", "ash"]);
+    eventually("the agent is told", || site.count("a", "turn_ended") == 2);
+    let end = site.sql("SELECT body FROM longhaul.record WHERE kind = 'task_ended'");
+
+    assert_eq!(before, 0, "ash may come back");
+    assert_eq!(removed.trim(), "Removed: ash");
+    assert_eq!(site.count("a", "task_ended"), 1);
+    assert!(end.contains("\"lost\"") && end.contains("node ash was given up"), "{end}");
+    assert_eq!(site.node("ash")["state"], "gone");
+    drop(birch);
+}

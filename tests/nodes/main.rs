@@ -204,7 +204,7 @@ impl Node {
         kill_process(Pid::from_child(&self.process), signal).unwrap();
     }
 
-    fn kill(mut self) -> Instant {
+    fn kill(&mut self) -> Instant {
         self.signal(Signal::KILL);
         let killed = Instant::now();
         self.process.wait().unwrap();

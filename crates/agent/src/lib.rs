@@ -15,7 +15,7 @@
 //! | module | what it holds |
 //! | --- | --- |
 //! | `client` | [`Session`], one handle wherever the session runs: send, follow, cancel, answer. [`Client`] makes handles without a runtime |
-//! | `runtime` | [`Runtime`]: many sessions in one process; opening, waking, the host lease, shutdown |
+//! | `runtime` | [`Runtime`]: many sessions in one process; opening, waking, the host lease, shutdown; this process as a part of a node |
 //! | `worker` | one session: the loop `decide → act → commit`, its waits, its inbox, its tools |
 //! | [`session`] | pure: the state, `apply`, `decide`, what an epoch carries over, events |
 //! | `turn` | acting: the model request, attempts, retry, fallback, the outcome, tool calls, approval, the budget |

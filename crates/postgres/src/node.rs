@@ -224,13 +224,13 @@ impl Cluster for PostgresJournal {
 
     async fn nodes(&self) -> Result<Vec<NodeReport>> {
         let sql = "
-            SELECT node.id, longhaul.is_live(node), hosts, draining, gone, longhaul.now_ms() - seen, address,
+            SELECT member.id, longhaul.is_live(member), hosts, draining, gone, longhaul.now_ms() - seen, address,
                 holder.process, version, hears, ahead,
                 (SELECT count(*) FROM longhaul.due JOIN longhaul.stream ON stream.name = 'session/' || due.session
                     JOIN longhaul.holder AS by ON by.id = stream.holder
-                    WHERE by.node = node.id AND stream.expires_at > longhaul.now_ms()),
-                (SELECT count(*) FROM longhaul.session WHERE session.node = node.id)
-            FROM longhaul.node JOIN longhaul.holder ON holder.id = node.process ORDER BY node.id";
+                    WHERE by.node = member.id AND stream.expires_at > longhaul.now_ms()),
+                (SELECT count(*) FROM longhaul.session WHERE session.node = member.id)
+            FROM longhaul.node AS member JOIN longhaul.holder ON holder.id = member.process ORDER BY member.id";
         let rows = self.db.read(sql, &[]).await?;
         let report = |row: &Row| {
             let flag = |place| column(row, place).unwrap_or(false);

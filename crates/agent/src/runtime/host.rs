@@ -27,8 +27,11 @@ use crate::worker::task_monitor::{self, TaskRef};
 const SCAN_INTERVAL: Duration = Duration::from_secs(1);
 /// The time between two scans is at least this many times the duration of one.
 const SCAN_PAUSE_FACTOR: u32 = 50;
-/// By how much the times of two nodes differ at most between two scans, in milliseconds.
-const MAX_JITTER_MS: u32 = 300;
+/// The time between two looks for due sessions, where several nodes share the journal: a process of this machine that was killed is
+/// replaced within a second.
+const DUE_INTERVAL_MS: u32 = 600;
+/// Up to this much is added, so that nodes don't look all at the same moment.
+const MAX_JITTER_MS: u32 = 200;
 /// Sessions per page of the list.
 const SCAN_PAGE_LEN: usize = 500;
 
@@ -100,14 +103,14 @@ pub(crate) async fn run(runtime: Arc<RuntimeShared>) {
     release_lease(&runtime, lease).await;
 }
 
-/// The wait before the next scan. Nodes don't scan all at the same moment.
+/// The wait before the next scan.
 fn scan_pause(runtime: &RuntimeShared, scan: Duration) -> Duration {
     if runtime.journal.cluster().is_none() {
         return SCAN_INTERVAL.max(scan * SCAN_PAUSE_FACTOR);
     }
     let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-    let jitter = Duration::from_millis(u64::from(since.subsec_micros() % MAX_JITTER_MS));
-    SCAN_INTERVAL - Duration::from_millis(u64::from(MAX_JITTER_MS) / 2) + jitter
+    let jitter = since.subsec_micros() % MAX_JITTER_MS;
+    Duration::from_millis(u64::from(DUE_INTERVAL_MS + jitter)).max(scan)
 }
 
 async fn release_lease(runtime: &RuntimeShared, lease: Option<Lease>) {

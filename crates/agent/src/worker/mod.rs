@@ -36,6 +36,7 @@ use longhaul_protocol::{
 };
 use tokio::time::Instant;
 
+use crate::Error;
 use crate::compaction::plan::ContextLimits;
 use crate::compaction::{close_compaction, compact, drop_quiet_turns, stub_tool_output};
 use crate::memory::{extract_now, remember_ordered};
@@ -59,7 +60,6 @@ use crate::worker::server_tools::{choose_tools, first_tools, recorded_tools, too
 use crate::worker::tasks::record_task_news;
 use crate::worker::toolset::{OfferedTools, Toolset};
 use crate::worker::wait::{WaitOutcome, Waiter, WakeOn, Wakeup};
-use crate::Error;
 
 /// Works on one session.
 pub(crate) struct Worker {
@@ -122,7 +122,7 @@ impl From<JournalError> for WorkerStop {
     }
 }
 
-pub(crate) type WorkerResult<T> = std::result::Result<T, WorkerStop>;
+pub(crate) type WorkerResult<T> = Result<T, WorkerStop>;
 
 /// The loop.
 impl Worker {

@@ -20,8 +20,8 @@ use crate::housekeeping::backoff::RetryDelay;
 use crate::replay::load;
 use crate::runtime::slot::SessionSlot;
 use crate::runtime::{RuntimeShared, lock};
-use crate::subagents::child::{ChildState, read_child, stop_child};
 use crate::subagents::LOCAL_TARGET;
+use crate::subagents::child::{ChildState, read_child, stop_child};
 use crate::subagents::watch::ChildWatch;
 
 /// The first delay before a keeper or a session is checked again. It doubles up to the maximum.
