@@ -29,8 +29,7 @@ pub(crate) struct RegisteredProcess {
 }
 
 impl RegisteredProcess {
-    pub(crate) async fn register(db: &Database) -> Result<Self> {
-        let holder = Holder::this_process();
+    pub(crate) async fn register(db: &Database, holder: Holder) -> Result<Self> {
         let json = serde_json::to_string(&holder)
             .map_err(|error| Error::Io { path: db.address.to_string().into(), reason: error.to_string() })?;
         let sql = "INSERT INTO longhaul.holder AS known (process) VALUES ($1)

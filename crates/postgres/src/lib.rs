@@ -32,7 +32,8 @@
 //! | `schema` | what a database must be, its tables and functions (`schema/*.sql`) |
 //! | `append`, `adopt` | appends, with the table of what happens when a connection breaks; records that keep their hashes |
 //! | `lease`, `erase`, `rows` | leases; erasing and removing; reads |
-//! | `notification` | wakes between machines |
+//! | `node_link` | wakes and live events directly from node to node |
+//! | `notification` | wakes between machines, through the database |
 //! | `search` | the search index of this machine |
 //! | `snapshot`, `verify`, `backup` | one moment of the whole journal; verification and backups of it |
 //!
@@ -59,6 +60,7 @@ mod engine;
 mod erase;
 mod failure;
 mod lease;
+mod node_link;
 mod notification;
 mod rows;
 mod schema;
@@ -68,3 +70,4 @@ mod verify;
 
 pub use address::DatabaseAddress;
 pub use engine::{PostgresJournal, PostgresOptions};
+pub use node_link::{NodeLink, NodeLinkError};
