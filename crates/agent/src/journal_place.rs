@@ -14,7 +14,10 @@ use crate::{Error, Result};
 use std::borrow::Cow;
 
 #[cfg(feature = "postgres")]
-use longhaul_postgres::{DatabaseAddress, PostgresJournal};
+use longhaul_postgres::{DatabaseAddress, NodeLink, PostgresJournal, PostgresOptions};
+
+#[cfg(feature = "postgres")]
+use crate::{ClusterToken, HttpNodeLink};
 
 /// Where a journal is.
 #[derive(Debug, Clone)]
@@ -78,7 +81,7 @@ impl JournalPlace {
         match self {
             Self::Home => Ok(Arc::new(SqliteJournal::open(home).await?)),
             #[cfg(feature = "postgres")]
-            Self::Database(address) => Ok(Arc::new(PostgresJournal::open(address, home).await?)),
+            Self::Database(address) => Ok(Arc::new(open_database(address, home).await?)),
         }
     }
 
@@ -107,6 +110,15 @@ impl JournalPlace {
             Self::Database(address) => address.to_string(),
         }
     }
+}
+
+/// Opens a journal in a database, which reaches other nodes directly if this one has the cluster's token.
+#[cfg(feature = "postgres")]
+async fn open_database(address: &DatabaseAddress, home: &Home) -> Result<PostgresJournal> {
+    let token = ClusterToken::from_environment()?;
+    let link = token.map(|token| Arc::new(HttpNodeLink::new(token)) as Arc<dyn NodeLink>);
+    let options = PostgresOptions { link, ..PostgresOptions::default() };
+    Ok(PostgresJournal::open_with(address, home, options).await?)
 }
 
 /// What a check of a journal found.

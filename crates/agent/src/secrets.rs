@@ -6,7 +6,7 @@ use longhaul_redact::Redactor;
 use longhaul_tools::SearcherConfig;
 
 use crate::journal_place::{JournalPlace, configured_url};
-use crate::{Config, Error, Result};
+use crate::{ClusterToken, Config, Error, Result};
 
 /// Every token that `longhaul token new` or the first start makes.
 const TOKEN_PATTERN: &str = r"\blh_[0-9a-f]{64}";
@@ -21,7 +21,7 @@ pub(crate) fn redactor_for(models: &Models, config: &Config) -> Result<Redactor>
     let servers = server_variables(config, ServerSettings::secret_variables);
     let named = named.map(String::as_str).chain(search_key_variable(config));
     let named = named.chain(servers.iter().map(String::as_str));
-    let named = named.chain(config.settings.journal.url_env.as_deref());
+    let named = named.chain(config.settings.journal.url_env.as_deref()).chain([ClusterToken::VARIABLE]);
     let named = named.filter_map(|variable| Some(std::env::var(variable).ok()?.trim().to_owned()));
     let logins = longhaul_mcp::stored_secrets(&config.home);
     let keys = models.keys().into_iter().map(|key| key.value);
@@ -46,7 +46,8 @@ pub(crate) fn hidden_variables(models: &Models, config: &Config) -> Vec<String> 
     let known = of_models.chain(own.flat_map(|provider| &provider.key_env)).chain(named).cloned();
     let of_services = search_key_variable(config).map(str::to_owned).into_iter();
     let of_services = of_services.chain(server_variables(config, ServerSettings::request_variables));
-    known.chain(of_services).chain(settings.journal.url_env.clone()).collect()
+    let of_journal = settings.journal.url_env.clone().into_iter().chain([ClusterToken::VARIABLE.to_owned()]);
+    known.chain(of_services).chain(of_journal).collect()
 }
 
 /// The password of the journal's database: as the URL has it, and as the server gets it, from there or from the password file.
