@@ -53,6 +53,10 @@ if [ -z "${LONGHAUL_MODEL:-}" ]; then
     LONGHAUL_MODEL=scripted/$folder/script.json
 fi
 export LONGHAUL_MODEL
+# With a shared token and addresses, nodes wake each other directly and show each other's text while it streams.
+[ -s "$folder/cluster-token" ] || (umask 077 && od -An -N32 -tx1 /dev/urandom | tr -d ' \n' >"$folder/cluster-token")
+LONGHAUL_CLUSTER_TOKEN=$(cat "$folder/cluster-token")
+export LONGHAUL_CLUSTER_TOKEN
 port=$first_port
 for node in $nodes; do
     mkdir -p "$folder/$node"
@@ -61,6 +65,7 @@ for node in $nodes; do
 url = "postgres://longhaul@/longhaul?host=$folder/postgres"
 [node]
 id = "$node"
+address = "http://127.0.0.1:$port"
 [server]
 listen = "127.0.0.1:$port"
 END

@@ -14,7 +14,10 @@ use crate::{Error, Result};
 use std::{borrow::Cow, time::Duration};
 
 #[cfg(feature = "postgres")]
-use longhaul_postgres::{DatabaseAddress, NodeOptions, PostgresJournal, PostgresOptions};
+use longhaul_postgres::{DatabaseAddress, NodeLink, NodeOptions, PostgresJournal, PostgresOptions};
+
+#[cfg(feature = "postgres")]
+use crate::{ClusterToken, HttpNodeLink};
 
 /// Where a journal is.
 #[derive(Debug, Clone)]
@@ -81,9 +84,7 @@ impl JournalPlace {
         match self {
             Self::Home => Ok(Arc::new(SqliteJournal::open(home).await?)),
             #[cfg(feature = "postgres")]
-            Self::Database(address, node) => {
-                Ok(Arc::new(PostgresJournal::open_with(address, home, options_of(node)).await?))
-            }
+            Self::Database(address, node) => Ok(Arc::new(open_database(address, node, home).await?)),
         }
     }
 
@@ -93,7 +94,7 @@ impl JournalPlace {
             Self::Home => (self.open(home).await?, true, 0),
             #[cfg(feature = "postgres")]
             Self::Database(address, node) => {
-                let journal = PostgresJournal::open_with(address, home, options_of(node)).await?;
+                let journal = open_database(address, node, home).await?;
                 let delivers_wakes = journal.delivers_wakes().await?;
                 let clock_ahead_ms = journal.clock_ahead_ms();
                 (Arc::new(journal), delivers_wakes, clock_ahead_ms)
@@ -119,14 +120,22 @@ impl JournalPlace {
     }
 }
 
+/// Opens a journal in a database, which reaches other nodes directly if this one has the cluster's token.
 #[cfg(feature = "postgres")]
-fn options_of(node: &NodeSettings) -> PostgresOptions {
-    PostgresOptions::of_node(NodeOptions {
+async fn open_database(
+    address: &DatabaseAddress,
+    node: &NodeSettings,
+    home: &Home,
+) -> Result<PostgresJournal> {
+    let token = ClusterToken::from_variable(node.token_env.as_deref())?;
+    let link = token.map(|token| Arc::new(HttpNodeLink::new(token)) as Arc<dyn NodeLink>);
+    let options = PostgresOptions::of_node(NodeOptions {
         id: node.id.clone(),
         address: node.address.clone(),
         dead_after: node.dead_after(),
         gone_after: Duration::from_secs(node.gone_after_s),
-    })
+    });
+    Ok(PostgresJournal::open_with(address, home, PostgresOptions { link, ..options }).await?)
 }
 
 /// What a check of a journal found.

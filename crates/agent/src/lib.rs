@@ -32,6 +32,7 @@
 //! | `subagents` | sessions that work for another session: starting, waiting, stopping, limits, kinds |
 //! | [`tasks`] | the tasks of a home, for people and programs: list, read their output, follow, kill |
 //! | [`schedules`] | turns that begin by themselves: slots, runs, pauses; the runner of the host |
+//! | `journal_place`, `cluster_token`, `http_node_link` | the file or database of the journal; the secret of a cluster's nodes, and how they reach each other |
 //! | `replay` | from records to a state |
 //!
 //! # Example
@@ -68,6 +69,7 @@
 
 mod client;
 mod clock;
+mod cluster_token;
 mod compaction;
 pub mod config;
 mod detached_servers;
@@ -76,6 +78,8 @@ pub mod fork;
 mod history;
 mod hosted_search;
 pub mod housekeeping;
+#[cfg(feature = "postgres")]
+mod http_node_link;
 mod journal_place;
 mod memory;
 pub mod model_list;
@@ -120,10 +124,13 @@ pub use client::turn_steps::{
 pub use client::useless_order::{nothing_to_continue, nothing_to_do, nothing_to_retry};
 pub use client::watch::{Attendance, Watched, Watcher};
 pub use clock::now;
+pub use cluster_token::ClusterToken;
 pub use compaction::is_too_short_to_compact;
 pub use config::Config;
 pub use detached_servers::{attach_references, check_servers, configured_servers};
 pub use error::{Error, Result};
+#[cfg(feature = "postgres")]
+pub use http_node_link::HttpNodeLink;
 pub use journal_place::{DatabaseCheck, JournalPlace};
 pub use memory::pages as memory_pages;
 pub use prompt::instruction_files::instruction_files;

@@ -99,6 +99,17 @@ pub trait Journal: Send + Sync {
     /// The subscribers of this process from now on. Only the last caller of this method gets them.
     async fn subscribers(&self) -> Result<Subscribers>;
 
+    /// Wakes a process of this home on behalf of another node, once for each stream. Returns whether the process could be
+    /// reached. An engine of one machine has no other nodes.
+    async fn wake_here(&self, _: &Holder, _streams: &[StreamName]) -> Result<bool> {
+        Ok(false)
+    }
+
+    /// Subscribes to a stream of a process of this home on behalf of another node; `None` if the process can't be reached.
+    async fn subscribe_here(&self, _: &Holder, _: &StreamName) -> Result<Option<Subscription>> {
+        Ok(None)
+    }
+
     /// The bytes of a blob, checked against their hash.
     async fn blob(&self, hash: Hash) -> Result<Vec<u8>>;
 

@@ -106,6 +106,14 @@ impl<J: Journal + ?Sized> Journal for Arc<J> {
         (**self).subscribers().await
     }
 
+    async fn wake_here(&self, holder: &Holder, streams: &[StreamName]) -> Result<bool> {
+        (**self).wake_here(holder, streams).await
+    }
+
+    async fn subscribe_here(&self, holder: &Holder, stream: &StreamName) -> Result<Option<Subscription>> {
+        (**self).subscribe_here(holder, stream).await
+    }
+
     async fn blob(&self, hash: Hash) -> Result<Vec<u8>> {
         (**self).blob(hash).await
     }

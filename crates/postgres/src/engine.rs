@@ -23,6 +23,7 @@ use crate::database::Database;
 use crate::lease::{self, RegisteredProcess};
 use crate::lease_clock::{LeaseClock, SinceBoot};
 use crate::node::{NodeOptions, ThisNode};
+use crate::node_link::{NodeAddresses, NodeLink, NodeRings};
 use crate::notification::{Listener, Notifier};
 use crate::search::Search;
 use crate::snapshot::Snapshot;
@@ -43,7 +44,9 @@ pub struct PostgresJournal {
     pub(crate) node: ThisNode,
     wake_socket: OnceCell<Arc<WakeSocket>>,
     listener: OnceLock<Listener>,
-    notifier: Notifier,
+    notifier: Arc<Notifier>,
+    /// How processes of other nodes are reached directly.
+    rings: Option<Arc<NodeRings>>,
     is_closed: AtomicBool,
 }
 
@@ -56,6 +59,12 @@ pub struct PostgresOptions {
     pub node: NodeOptions,
     /// The oldest server that is accepted, as `server_version_num` counts.
     pub oldest_server: i32,
+    /// Reaches other nodes directly. Without it, wakes go through the database, and live events don't cross machines.
+    pub link: Option<Arc<dyn NodeLink>>,
+    /// The addresses of the nodes of these processes.
+    pub addresses: Vec<(Holder, String)>,
+    /// Who holds the leases of this journal. Only a test that plays a process of another machine names another one than this process.
+    pub holder: Holder,
 }
 
 impl Default for PostgresOptions {
@@ -67,7 +76,14 @@ impl Default for PostgresOptions {
 impl PostgresOptions {
     /// The options of a node. Its leases are valid as long as it may be silent.
     pub fn of_node(node: NodeOptions) -> Self {
-        Self { lease_expiry: node.dead_after, node, oldest_server: schema::OLDEST_SERVER }
+        Self {
+            lease_expiry: node.dead_after,
+            node,
+            oldest_server: schema::OLDEST_SERVER,
+            link: None,
+            addresses: Vec::new(),
+            holder: Holder::this_process(),
+        }
     }
 }
 
@@ -82,10 +98,14 @@ impl PostgresJournal {
         let node = ThisNode::of_home(home, options.node)?;
         let clock = schema::prepare(address, options.oldest_server).await.map_err(cant_open)?;
         let db = Arc::new(Database::new(address.clone(), clock));
-        let process = RegisteredProcess::register(&db, &node.id).await.map_err(cant_open)?;
+        let process = RegisteredProcess::register(&db, options.holder, &node.id).await.map_err(cant_open)?;
+        let notifier = Arc::new(Notifier::start(&db));
+        let addresses = NodeAddresses::new(options.addresses, &db);
+        let rings = options.link.map(|link| Arc::new(NodeRings::new(link, addresses, Arc::clone(&notifier))));
         Ok(Self {
             search: Search::new(&db, home),
-            notifier: Notifier::start(&db),
+            notifier,
+            rings,
             db,
             home: home.clone(),
             process,
@@ -139,11 +159,12 @@ impl PostgresJournal {
         self.check_open()?;
         let socket =
             self.wake_socket.get_or_try_init(|| async { WakeSocket::bind(&self.home).map(Arc::new) }).await?;
-        self.listener.get_or_init(|| Listener::start(&self.db, socket));
+        self.listener.get_or_init(|| Listener::start(&self.db, socket, &self.process.holder));
         Ok(socket)
     }
 
-    /// Wakes one process: over its socket if it is on this machine and has this home, else through the database.
+    /// Wakes one process: over its socket if it is on this machine and has this home, else directly at the address of its node, else
+    /// through the database.
     async fn wake(&self, holder: &Holder, stream: &StreamName) -> Result<()> {
         if *holder == self.process.holder
             && let Some(socket) = self.wake_socket.get()
@@ -151,11 +172,19 @@ impl PostgresJournal {
             socket.wake(stream);
             return Ok(());
         }
-        let is_here = holder.boot == self.process.holder.boot;
-        if !(is_here && wake_socket::wake(&self.home, holder, stream).await?) {
-            self.notifier.wake(holder, stream);
+        if self.may_be_here(holder) && wake_socket::wake(&self.home, holder, stream).await? {
+            return Ok(());
+        }
+        match &self.rings {
+            Some(rings) => rings.wake(holder, stream),
+            None => self.notifier.wake(holder, stream),
         }
         Ok(())
+    }
+
+    /// Whether a process may have its socket in this home. Another node names the socket, so it must be what that process would name.
+    fn may_be_here(&self, holder: &Holder) -> bool {
+        holder.boot == self.process.holder.boot && holder.socket == format!("{}.sock", holder.pid)
     }
 
     /// Runs something on one snapshot of the whole journal.
@@ -293,14 +322,46 @@ impl Journal for PostgresJournal {
     }
 
     async fn subscribe(&self, holder: &Holder, stream: &StreamName) -> Result<Option<Subscription>> {
-        if holder.boot != self.process.holder.boot {
-            return Ok(None);
+        if self.may_be_here(holder)
+            && let Some(subscription) = wake_socket::subscribe(&self.home, holder, stream).await?
+        {
+            return Ok(Some(subscription));
         }
-        wake_socket::subscribe(&self.home, holder, stream).await
+        match &self.rings {
+            Some(rings) => Ok(rings.subscribe(holder, stream).await),
+            None => Ok(None),
+        }
     }
 
     async fn subscribers(&self) -> Result<Subscribers> {
         self.wake_socket().await?.subscribers()
+    }
+
+    async fn wake_here(&self, holder: &Holder, streams: &[StreamName]) -> Result<bool> {
+        if *holder == self.process.holder {
+            let Some(socket) = self.wake_socket.get() else { return Ok(false) };
+            streams.iter().for_each(|stream| socket.wake(stream));
+            return Ok(true);
+        }
+        if !self.may_be_here(holder) {
+            return Ok(false);
+        }
+        for stream in streams {
+            if !wake_socket::wake(&self.home, holder, stream).await? {
+                return Ok(false);
+            }
+        }
+        Ok(true)
+    }
+
+    async fn subscribe_here(&self, holder: &Holder, stream: &StreamName) -> Result<Option<Subscription>> {
+        if *holder == self.process.holder {
+            return self.wake_socket.get().map(|socket| socket.subscribe(stream)).transpose();
+        }
+        if !self.may_be_here(holder) {
+            return Ok(None);
+        }
+        wake_socket::subscribe(&self.home, holder, stream).await
     }
 
     async fn blob(&self, hash: Hash) -> Result<Vec<u8>> {

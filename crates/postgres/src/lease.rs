@@ -29,8 +29,7 @@ pub(crate) struct RegisteredProcess {
 }
 
 impl RegisteredProcess {
-    pub(crate) async fn register(db: &Database, node: &str) -> Result<Self> {
-        let holder = Holder::this_process();
+    pub(crate) async fn register(db: &Database, holder: Holder, node: &str) -> Result<Self> {
         let json = serde_json::to_string(&holder)
             .map_err(|error| Error::Io { path: db.address.to_string().into(), reason: error.to_string() })?;
         let sql = "INSERT INTO longhaul.holder AS known (process, node, boot) VALUES ($1, $2, $3)

@@ -34,7 +34,8 @@
 //! | `lease`, `erase`, `rows` | leases; erasing and removing; reads |
 //! | `lease_clock` | until when this process is certain to hold a lease |
 //! | `node` | the nodes that share the database: heartbeats, what is due, where a session may run |
-//! | `notification` | wakes between machines |
+//! | `node_link` | wakes and live events directly from node to node |
+//! | `notification` | wakes between machines, through the database |
 //! | `search` | the search index of this machine |
 //! | `snapshot`, `verify`, `backup` | one moment of the whole journal; verification and backups of it |
 //!
@@ -63,6 +64,7 @@ mod failure;
 mod lease;
 mod lease_clock;
 mod node;
+mod node_link;
 mod notification;
 mod rows;
 mod schema;
@@ -73,3 +75,4 @@ mod verify;
 pub use address::DatabaseAddress;
 pub use engine::{PostgresJournal, PostgresOptions};
 pub use node::NodeOptions;
+pub use node_link::{NodeLink, NodeLinkError};

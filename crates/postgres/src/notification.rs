@@ -1,6 +1,7 @@
 //! Wakes between machines: NOTIFY after the commit, many wakes in one.
 //!
-//! A process on the same machine is woken over its socket, any other one over the channel `longhaul`. NOTIFY takes a lock at its
+//! A process on the same machine is woken over its socket, one of a node with an address directly (`node_link`), any other one over
+//! the channel `longhaul`. NOTIFY takes a lock at its
 //! commit, so an append never notifies: a task collects the wakes of ten milliseconds and sends them in one statement. A wake is a
 //! hint. A pooler in transaction mode accepts LISTEN and delivers nothing, so the listener sends itself a probe and says whether
 //! it came back.
@@ -21,9 +22,9 @@ use crate::connection::Connection;
 use crate::database::Database;
 
 /// How long wakes are collected before they are sent.
-const COALESCE_TIME: Duration = Duration::from_millis(10);
+pub(crate) const COALESCE_TIME: Duration = Duration::from_millis(10);
 /// Streams in one notification. A payload has at most 8,000 bytes, and the name of a stream about 40.
-const MAX_STREAMS: usize = 100;
+pub(crate) const MAX_STREAMS: usize = 100;
 /// How often the listener checks that it hears anything.
 const PROBE_INTERVAL: Duration = Duration::from_secs(10);
 /// The wait before the listener connects again.
@@ -32,7 +33,7 @@ const RECONNECT_DELAY: Duration = Duration::from_secs(1);
 const PROBE: &str = "probe";
 
 /// The name of a process on the channel.
-fn channel_name(holder: &Holder) -> String {
+pub(crate) fn channel_name(holder: &Holder) -> String {
     let Holder { host, boot, pid_namespace, pid, started, .. } = holder;
     let hash = Hash::of(format!("{host} {boot} {pid_namespace} {pid} {started}")).to_string();
     hash[..16].to_owned()
@@ -99,12 +100,13 @@ impl Drop for Listener {
 }
 
 impl Listener {
-    pub(crate) fn start(db: &Arc<Database>, socket: &Arc<WakeSocket>) -> Self {
+    pub(crate) fn start(db: &Arc<Database>, socket: &Arc<WakeSocket>, own: &Holder) -> Self {
+        let own = channel_name(own);
         let is_heard = Arc::new(AtomicBool::new(false));
         let (db, socket, heard) = (Arc::downgrade(db), Arc::downgrade(socket), Arc::clone(&is_heard));
         let task = tokio::spawn(async move {
             while db.strong_count() > 0 {
-                listen(&db, &socket, &heard).await;
+                listen(&db, &socket, &own, &heard).await;
                 heard.store(false, Ordering::Relaxed);
                 tokio::time::sleep(RECONNECT_DELAY).await;
             }
@@ -124,8 +126,12 @@ impl Listener {
 }
 
 /// Listens on one connection until it breaks, or a probe does not come back.
-async fn listen(db: &Weak<Database>, socket: &Weak<WakeSocket>, is_heard: &AtomicBool) -> Option<()> {
-    let own = channel_name(&Holder::this_process());
+async fn listen(
+    db: &Weak<Database>,
+    socket: &Weak<WakeSocket>,
+    own: &str,
+    is_heard: &AtomicBool,
+) -> Option<()> {
     let address = db.upgrade()?.address.clone();
     let (sender, mut heard) = mpsc::unbounded_channel();
     let connection = Connection::open_listening(&address, sender).await.ok()?;
