@@ -94,7 +94,8 @@ frontend longhaul
     default_backend nodes
 backend nodes
     balance leastconn
-    option httpchk GET /readyz
+    option httpchk
+    http-check send meth GET uri /readyz ver HTTP/1.1 hdr Host localhost
     option redispatch
     retries 2$servers
 END

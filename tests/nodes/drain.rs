@@ -9,9 +9,11 @@ use crate::{Site, eventually};
 /// N1: a drained node hands a session over between two steps: no answer is cut short, nothing runs twice, and the node is empty.
 #[test]
 fn a_draining_node_hands_its_sessions_over_between_two_steps() {
-    let step =
-        json!({"text": "a b c", "piece_ms": 300, "calls": [{"name": "todo", "arguments": {"items": []}}]});
-    let mut script = vec![step; 12];
+    let step = |number: u32| {
+        let items = json!([{"text": format!("step {number}"), "status": "in_progress"}]);
+        json!({"text": "a b c", "piece_ms": 300, "calls": [{"name": "todo", "arguments": {"items": items}}]})
+    };
+    let mut script: Vec<_> = (0..12).map(step).collect();
     script.push(json!("Done."));
     let site = Site::new(&json!(script));
     site.send_portable("a");

@@ -30,6 +30,8 @@ const SCAN_PAUSE_FACTOR: u32 = 50;
 /// The time between two looks for due sessions, where several nodes share the journal: a process of this machine that was killed is
 /// replaced within a second.
 const DUE_INTERVAL_MS: u32 = 600;
+/// How often a node renews its leases as a host.
+const LEASE_INTERVAL: Duration = Duration::from_secs(2);
 /// Up to this much is added, so that nodes don't look all at the same moment.
 const MAX_JITTER_MS: u32 = 200;
 /// Sessions per page of the list.
@@ -52,26 +54,29 @@ pub(crate) async fn run(runtime: Arc<RuntimeShared>) {
     let mut suspension = runtime.suspension();
     let mut last = ScanResult::default();
     let (own, shared) = (runtime.own_host_stream(), StreamName::host());
-    let (mut lease, mut schedules_lease) = (None, None);
+    let (mut lease, mut schedules_lease, mut leases_renewed) = (None, None, None);
     let mut unreadable = Backoff::new(Duration::ZERO);
     loop {
         let began = Instant::now();
         // Not cancelled by the suspension: a lease that was acquired and then dropped would block other processes
         // until it expires.
-        lease = renew_or_acquire_lease(&runtime, &own, lease).await;
-        let is_scheduler = match own == shared {
-            true => lease.is_some(),
-            // A node that drains leaves the schedules to another one.
-            false if lease.is_none() || runtime.is_draining() => {
+        if own == shared {
+            lease = renew_or_acquire_lease(&runtime, &own, lease).await;
+        } else if leases_renewed.is_none_or(|at: Instant| at.elapsed() >= LEASE_INTERVAL) {
+            leases_renewed = Some(began);
+            lease = renew_or_acquire_lease(&runtime, &own, lease).await;
+            if lease.is_none() || runtime.is_draining() {
+                // A node that drains leaves the schedules to another one.
                 release_lease(&runtime, schedules_lease.take()).await;
-                false
-            }
-            false => {
+            } else {
                 schedules_lease = renew_or_acquire_lease(&runtime, &shared, schedules_lease).await;
-                schedules_lease.is_some()
             }
+        }
+        let is_scheduler = if own == shared { lease.is_some() } else { schedules_lease.is_some() };
+        let schedules_head = match is_scheduler || own == shared {
+            true => runtime.journal.head(&StreamName::schedules()).await.map_or(0, |head| head.seq),
+            false => 0,
         };
-        let schedules_head = runtime.journal.head(&StreamName::schedules()).await.map_or(0, |head| head.seq);
         runtime.schedules.host_scanned(is_scheduler, ClockReading::now(), schedules_head);
         let scan = async {
             let scanned = match runtime.journal.cluster() {

@@ -290,3 +290,20 @@ async fn an_old_lease_is_confirmed_before_an_effect() {
     assert_ne!(fresh, old, "it was renewed");
     assert!(matches!(replaced, Err(Error::Fenced { .. })), "{replaced:?}");
 }
+
+/// N1: nodes that start together on an empty database: one makes the tables, the others wait and use them.
+#[tokio::test(flavor = "multi_thread")]
+async fn nodes_that_start_together_make_the_tables_once() {
+    for _ in 0..5 {
+        let database = Arc::new(TestDatabase::new());
+        let opening: Vec<_> = (0..6)
+            .map(|number| {
+                let database = Arc::clone(&database);
+                tokio::spawn(async move { Node::open(&database, &format!("node-{number}"), LONG).await })
+            })
+            .collect();
+        for opened in opening {
+            opened.await.unwrap();
+        }
+    }
+}
