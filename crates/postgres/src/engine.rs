@@ -29,6 +29,8 @@ use crate::search::Search;
 use crate::snapshot::Snapshot;
 use crate::{adopt, backup, erase, rows, schema, verify};
 
+/// How long the last wakes may take when the journal is closed.
+const FLUSH_TIMEOUT: Duration = Duration::from_millis(300);
 /// How long a notification to this process itself may take.
 const PROBE_TIMEOUT: Duration = Duration::from_secs(3);
 
@@ -446,6 +448,14 @@ impl Journal for PostgresJournal {
 
     async fn close(&self) {
         self.is_closed.store(true, Ordering::Relaxed);
+        let flush = async {
+            if let Some(rings) = &self.rings {
+                rings.flush().await;
+            }
+            self.notifier.flush().await;
+        };
+        // A wake is a hint.
+        let _ = tokio::time::timeout(FLUSH_TIMEOUT, flush).await;
         if let Some(socket) = self.wake_socket.get() {
             socket.close();
         }

@@ -141,6 +141,13 @@ impl NodeRings {
         }
     }
 
+    /// Returns when no wake waits to be sent.
+    pub(crate) async fn flush(&self) {
+        while !lock(&self.waiting).is_empty() {
+            tokio::time::sleep(COALESCE_TIME / 5).await;
+        }
+    }
+
     /// Sends what waits for a process, until nothing does.
     async fn send_waiting(self: Arc<Self>, process: String, holder: Holder) {
         while let Some(streams) = self.take_waiting(&process) {

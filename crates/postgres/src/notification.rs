@@ -14,7 +14,7 @@ use std::time::Duration;
 use longhaul_journal::Holder;
 use longhaul_journal::engine::WakeSocket;
 use longhaul_protocol::{Hash, StreamName};
-use tokio::sync::mpsc;
+use tokio::sync::{mpsc, watch};
 use tokio::task::JoinHandle;
 use tokio_postgres::types::Type;
 
@@ -42,6 +42,8 @@ pub(crate) fn channel_name(holder: &Holder) -> String {
 /// Sends wakes to processes on other machines.
 pub(crate) struct Notifier {
     wakes: mpsc::UnboundedSender<(String, StreamName)>,
+    /// How many wakes are not sent yet.
+    unsent: Arc<watch::Sender<usize>>,
     task: JoinHandle<()>,
 }
 
@@ -54,22 +56,34 @@ impl Drop for Notifier {
 impl Notifier {
     pub(crate) fn start(db: &Arc<Database>) -> Self {
         let (wakes, queue) = mpsc::unbounded_channel();
-        let task = tokio::spawn(send_notifications(Arc::downgrade(db), queue));
-        Self { wakes, task }
+        let unsent = Arc::new(watch::Sender::new(0));
+        let task = tokio::spawn(send_notifications(Arc::downgrade(db), queue, Arc::clone(&unsent)));
+        Self { wakes, unsent, task }
     }
 
     /// Wakes the holder of a stream. It may be too late or lost: a wake is a hint.
     pub(crate) fn wake(&self, holder: &Holder, stream: &StreamName) {
+        self.unsent.send_modify(|unsent| *unsent += 1);
         let _ = self.wakes.send((channel_name(holder), stream.clone()));
+    }
+
+    /// Returns when all wakes so far are sent. A command that ends right after an append waits for this.
+    pub(crate) async fn flush(&self) {
+        let _ = self.unsent.subscribe().wait_for(|unsent| *unsent == 0).await;
     }
 }
 
-async fn send_notifications(db: Weak<Database>, mut queue: mpsc::UnboundedReceiver<(String, StreamName)>) {
+async fn send_notifications(
+    db: Weak<Database>,
+    mut queue: mpsc::UnboundedReceiver<(String, StreamName)>,
+    unsent: Arc<watch::Sender<usize>>,
+) {
     while let Some(first) = queue.recv().await {
         tokio::time::sleep(COALESCE_TIME).await;
         let mut wakes: BTreeMap<String, BTreeSet<StreamName>> = BTreeMap::new();
-        let mut next = Some(first);
+        let (mut next, mut taken) = (Some(first), 0);
         while let Some((holder, stream)) = next {
+            taken += 1;
             wakes.entry(holder).or_default().insert(stream);
             next = queue.try_recv().ok();
         }
@@ -84,6 +98,7 @@ async fn send_notifications(db: Weak<Database>, mut queue: mpsc::UnboundedReceiv
             .collect();
         let sql = "SELECT pg_notify('longhaul', payload) FROM unnest($1::text[]) AS payload";
         let _ = db.write_repeatably(sql, &[(&payloads, Type::TEXT_ARRAY)]).await;
+        unsent.send_modify(|unsent| *unsent -= taken);
     }
 }
 

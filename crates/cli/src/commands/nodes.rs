@@ -18,14 +18,14 @@ pub(crate) async fn run(
     let journal = globals.open_or_create_journal().await?;
     let done = match journal.cluster() {
         Some(cluster) => run_in(cluster, command, as_json).await,
-        None => one_machine(command, as_json),
+        None => one_machine(command.as_ref(), as_json),
     };
     journal.close().await;
     done
 }
 
 /// What the command says about a journal that is a file.
-fn one_machine(command: Option<NodesCommand>, as_json: bool) -> anyhow::Result<u8> {
+fn one_machine(command: Option<&NodesCommand>, as_json: bool) -> anyhow::Result<u8> {
     match command {
         None | Some(NodesCommand::List { .. }) => {
             let is_json = as_json || matches!(command, Some(NodesCommand::List { json: true }));
