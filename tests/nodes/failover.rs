@@ -126,3 +126,41 @@ fn nodes_survive_a_restart_of_the_server() {
     site.check_records("a");
     drop(nodes);
 }
+
+/// N1: the clock of a node is an hour ahead. It runs sessions and is replaced like any other, and `nodes` and `doctor` say what is wrong.
+#[test]
+fn a_clock_that_is_an_hour_ahead_is_said_and_changes_nothing() {
+    let Some(library) = longhaul_testkit::faketime_library() else { return };
+    let site = Site::new(&slow_script());
+    let wrong = |node: &str| {
+        let mut command = site.command(node, &["serve", "--no-http"]);
+        command
+            .env("LD_PRELOAD", &library)
+            .env("FAKETIME", "+3600s")
+            .env("FAKETIME_DONT_FAKE_MONOTONIC", "1");
+        Node::start(command, node)
+    };
+    let mut ash = wrong("ash");
+    site.send_portable("a");
+    site.wait_for_record("a", "attempt_started");
+    let listed = site.ok("visitor", &["nodes"]);
+    let birch = site.serve("birch");
+    eventually("birch joins", || site.node("birch")["state"] == "live");
+
+    ash.kill();
+    site.wait_for_record("a", "turn_ended");
+    ash = wrong("ash");
+    eventually("ash is back", || site.node("ash")["state"] == "live");
+    let (_, checked, _) = site.run("birch", &["doctor"]);
+
+    assert!(
+        listed.contains("its clock is 3600 s ahead") || listed.contains("its clock is 3599 s ahead"),
+        "{listed}"
+    );
+    assert!(checked.contains("the clock of ash is"), "{checked}");
+    assert_eq!(site.count("a", "turn_ended"), 1);
+    let ahead = site.sql("SELECT max(at) - (extract(epoch FROM now()) * 1000)::bigint FROM longhaul.record");
+    assert!(ahead.parse::<i64>().unwrap() < 60_000, "times are those of the database: {ahead}");
+    site.check_records("a");
+    drop((ash, birch));
+}
