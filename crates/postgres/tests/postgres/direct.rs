@@ -21,5 +21,5 @@ async fn nodes_that_start_together_make_one_journal() {
     for journal in [one, two, three, four, five] {
         assert!(journal.is_ok(), "{:?}", journal.err());
     }
-    assert_eq!(database.sql("SELECT string_agg(format::text, ' ') FROM longhaul.format"), "1");
+    assert_eq!(database.sql("SELECT count(*) FROM longhaul.format"), "1");
 }
