@@ -4,7 +4,7 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use longhaul_journal::{Append, Home, Journal};
+use longhaul_journal::{Append, Cluster, Home, Journal};
 use longhaul_postgres::{DatabaseAddress, PostgresJournal};
 use longhaul_protocol::{NewRecord, Note, SessionId, SessionRecord, StreamName};
 use longhaul_testkit::PostgresServer;
@@ -29,6 +29,13 @@ const FLOOR: &str = "
         INSERT INTO floor.record VALUES (stream_id, expected + 1, text);
         RETURN true;
     END $$";
+
+/// Sessions as the list has them, each with a stream and an inbox. An id has 26 letters.
+const IDLE_SESSIONS: &str = "
+    INSERT INTO longhaul.session (id, key, trashed, pinned)
+        SELECT '01JDFJM' || lpad(n::text, 19, '0'), 'idle:' || n, false, false FROM generate_series(1, 10000) AS n;
+    INSERT INTO longhaul.stream (name) SELECT family || '/' || id FROM longhaul.session, unnest(ARRAY['session', 'inbox']) AS family;
+    ANALYZE";
 
 fn main() {
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().expect("a runtime");
@@ -73,7 +80,27 @@ async fn measure() {
     }
     let batches = run_batches(&journal).await;
     println!("{:<28} {batches:>10.0}/s", format!("records, {BATCH} an append"));
+    clients[0].batch_execute(IDLE_SESSIONS).await.expect("sessions");
+    for due in [0_u32, 100, 1_000] {
+        let looks = run_looks(&journal, &clients[0], due).await;
+        println!("{:<28} {looks}", format!("10,000 sessions, {due} due"));
+    }
     journal.close().await;
+}
+
+/// What a node does each second: it looks for sessions that are due.
+async fn run_looks(journal: &PostgresJournal, client: &Client, due: u32) -> Latencies {
+    let mark = "DELETE FROM longhaul.due; INSERT INTO longhaul.due SELECT id, 1 FROM longhaul.session LIMIT";
+    client.batch_execute(&format!("{mark} {due}; ANALYZE longhaul.due")).await.expect("marks");
+    let (since, mut looks) = (Instant::now(), Latencies::default());
+    while since.elapsed().as_secs_f64() < 1.0 {
+        let begun = Instant::now();
+        let found = journal.due_sessions().await.expect("the sessions that are due");
+        looks.times.push(begun.elapsed());
+        assert_eq!(u32::try_from(found.len()), Ok(due));
+    }
+    looks.total = since.elapsed();
+    looks
 }
 
 #[derive(Default)]

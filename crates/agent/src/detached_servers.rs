@@ -74,7 +74,8 @@ impl DetachedServers {
     async fn open(config: &Config) -> Result<Self> {
         let home = Home::create(&config.home)?;
         // Makes the token of the home, for which keepers ask every client.
-        let journal = JournalPlace::from_settings(&config.settings.journal)?.open(&home).await?;
+        let journal =
+            JournalPlace::from_settings(&config.settings.journal, &config.settings.node)?.open(&home).await?;
         journal.wake_signals().await?;
         let config = Config { home: home.folder().to_owned(), ..config.clone() };
         Ok(Self { journal, folder: configured_servers(&config)?, session: SessionId::generate() })

@@ -4,17 +4,20 @@ use std::fmt;
 use std::path::Path;
 use std::sync::Arc;
 
-use longhaul_journal::{Home, Journal, SqliteJournal, all_sessions};
+use longhaul_journal::{Home, Journal, NodeReport, SqliteJournal, all_sessions};
 use longhaul_protocol::PrintablePath;
 
-use crate::config::{JournalSettings, Sources};
+use crate::config::{JournalSettings, NodeSettings, Sources};
 use crate::{Error, Result};
 
 #[cfg(feature = "postgres")]
-use std::borrow::Cow;
+use std::{borrow::Cow, time::Duration};
 
 #[cfg(feature = "postgres")]
-use longhaul_postgres::{DatabaseAddress, PostgresJournal};
+use longhaul_postgres::{DatabaseAddress, NodeLink, NodeOptions, PostgresJournal, PostgresOptions};
+
+#[cfg(feature = "postgres")]
+use crate::{ClusterToken, HttpNodeLink};
 
 /// Where a journal is.
 #[derive(Debug, Clone)]
@@ -23,14 +26,14 @@ pub enum JournalPlace {
     Home,
     /// A PostgreSQL database.
     #[cfg(feature = "postgres")]
-    Database(Box<DatabaseAddress>),
+    Database(Box<DatabaseAddress>, NodeSettings),
 }
 
 impl JournalPlace {
     /// The place that these settings name.
-    pub fn from_settings(settings: &JournalSettings) -> Result<Self> {
-        match configured_url(settings)? {
-            Some(url) => Self::from_url(&url),
+    pub fn from_settings(journal: &JournalSettings, node: &NodeSettings) -> Result<Self> {
+        match configured_url(journal)? {
+            Some(url) => Self::of_node(&url, node),
             None => Ok(Self::Home),
         }
     }
@@ -38,20 +41,23 @@ impl JournalPlace {
     /// The place of a home's journal. Only the user's own config says it, so nothing else is loaded.
     pub fn of_home(home: &Path, sources: &Sources) -> Result<Self> {
         match crate::config::journal_settings(home, sources)? {
-            Some(settings) => Self::from_settings(&settings),
+            Some((journal, node)) => Self::from_settings(&journal, &node),
             None => Ok(Self::Home),
         }
     }
 
     /// A database, from its URL.
-    #[cfg(feature = "postgres")]
     pub fn from_url(url: &str) -> Result<Self> {
-        Ok(Self::Database(Box::new(DatabaseAddress::parse(url)?)))
+        Self::of_node(url, &NodeSettings::default())
     }
 
-    /// A database, from its URL.
+    #[cfg(feature = "postgres")]
+    fn of_node(url: &str, node: &NodeSettings) -> Result<Self> {
+        Ok(Self::Database(Box::new(DatabaseAddress::parse(url)?), node.clone()))
+    }
+
     #[cfg(not(feature = "postgres"))]
-    pub fn from_url(_: &str) -> Result<Self> {
+    fn of_node(_: &str, _: &NodeSettings) -> Result<Self> {
         Err(Error::Config {
             origin: "journal.url".to_owned(),
             reason: "this longhaul was built without PostgreSQL; build it with the feature postgres"
@@ -64,7 +70,7 @@ impl JournalPlace {
         match self {
             Self::Home => None,
             #[cfg(feature = "postgres")]
-            Self::Database(address) => address.password().map(Cow::into_owned),
+            Self::Database(address, _) => address.password().map(Cow::into_owned),
         }
     }
 
@@ -78,25 +84,30 @@ impl JournalPlace {
         match self {
             Self::Home => Ok(Arc::new(SqliteJournal::open(home).await?)),
             #[cfg(feature = "postgres")]
-            Self::Database(address) => Ok(Arc::new(PostgresJournal::open(address, home).await?)),
+            Self::Database(address, node) => Ok(Arc::new(open_database(address, node, home).await?)),
         }
     }
 
     /// Opens the journal, looks at it and closes it.
     pub async fn check(&self, home: &Home) -> Result<DatabaseCheck> {
-        let (journal, delivers_wakes): (Arc<dyn Journal>, bool) = match self {
-            Self::Home => (self.open(home).await?, true),
+        let (journal, delivers_wakes, clock_ahead_ms): (Arc<dyn Journal>, bool, i64) = match self {
+            Self::Home => (self.open(home).await?, true, 0),
             #[cfg(feature = "postgres")]
-            Self::Database(address) => {
-                let journal = PostgresJournal::open(address, home).await?;
+            Self::Database(address, node) => {
+                let journal = open_database(address, node, home).await?;
                 let delivers_wakes = journal.delivers_wakes().await?;
-                (Arc::new(journal), delivers_wakes)
+                let clock_ahead_ms = journal.clock_ahead_ms();
+                (Arc::new(journal), delivers_wakes, clock_ahead_ms)
             }
         };
         let sessions = all_sessions(&*journal).collect().await;
+        let nodes = match journal.cluster() {
+            Some(cluster) => cluster.nodes().await?,
+            None => vec![],
+        };
         journal.close().await;
         let (address, sessions) = (self.shown(home).to_string(), sessions?.len() as u64);
-        Ok(DatabaseCheck { address, sessions, delivers_wakes })
+        Ok(DatabaseCheck { address, sessions, delivers_wakes, clock_ahead_ms, nodes })
     }
 
     /// What people call the journal of this home: its file, or the address of the database without the password.
@@ -104,9 +115,27 @@ impl JournalPlace {
         match self {
             Self::Home => home.journal_file().printable().to_string(),
             #[cfg(feature = "postgres")]
-            Self::Database(address) => address.to_string(),
+            Self::Database(address, _) => address.to_string(),
         }
     }
+}
+
+/// Opens a journal in a database, which reaches other nodes directly if this one has the cluster's token.
+#[cfg(feature = "postgres")]
+async fn open_database(
+    address: &DatabaseAddress,
+    node: &NodeSettings,
+    home: &Home,
+) -> Result<PostgresJournal> {
+    let token = ClusterToken::from_variable(node.token_env.as_deref())?;
+    let link = token.map(|token| Arc::new(HttpNodeLink::new(token)) as Arc<dyn NodeLink>);
+    let options = PostgresOptions::of_node(NodeOptions {
+        id: node.id.clone(),
+        address: node.address.clone(),
+        dead_after: node.dead_after(),
+        gone_after: Duration::from_secs(node.gone_after_s),
+    });
+    Ok(PostgresJournal::open_with(address, home, PostgresOptions { link, ..options }).await?)
 }
 
 /// What a check of a journal found.
@@ -118,6 +147,10 @@ pub struct DatabaseCheck {
     pub sessions: u64,
     /// Whether wakes of other machines reach this one.
     pub delivers_wakes: bool,
+    /// How far the clock of this machine is ahead of the journal's, in milliseconds.
+    pub clock_ahead_ms: i64,
+    /// The nodes that share it.
+    pub nodes: Vec<NodeReport>,
 }
 
 /// The URL that settings name, directly or by a variable.

@@ -15,7 +15,7 @@
 //! | module | what it holds |
 //! | --- | --- |
 //! | `client` | [`Session`], one handle wherever the session runs: send, follow, cancel, answer. [`Client`] makes handles without a runtime |
-//! | `runtime` | [`Runtime`]: many sessions in one process; opening, waking, the host lease, shutdown |
+//! | `runtime` | [`Runtime`]: many sessions in one process; opening, waking, the host lease, shutdown; this process as a part of a node |
 //! | `worker` | one session: the loop `decide → act → commit`, its waits, its inbox, its tools |
 //! | [`session`] | pure: the state, `apply`, `decide`, what an epoch carries over, events |
 //! | `turn` | acting: the model request, attempts, retry, fallback, the outcome, tool calls, approval, the budget |
@@ -32,6 +32,7 @@
 //! | `subagents` | sessions that work for another session: starting, waiting, stopping, limits, kinds |
 //! | [`tasks`] | the tasks of a home, for people and programs: list, read their output, follow, kill |
 //! | [`schedules`] | turns that begin by themselves: slots, runs, pauses; the runner of the host |
+//! | `journal_place`, `cluster_token`, `http_node_link` | the file or database of the journal; the secret of a cluster's nodes, and how they reach each other |
 //! | `replay` | from records to a state |
 //!
 //! # Example
@@ -68,6 +69,7 @@
 
 mod client;
 mod clock;
+mod cluster_token;
 mod compaction;
 pub mod config;
 mod detached_servers;
@@ -76,6 +78,8 @@ pub mod fork;
 mod history;
 mod hosted_search;
 pub mod housekeeping;
+#[cfg(feature = "postgres")]
+mod http_node_link;
 mod journal_place;
 mod memory;
 pub mod model_list;
@@ -112,7 +116,7 @@ pub use client::recorded_events::RecordedEvents;
 pub use client::request::{AttachedImage, PendingRequest, Request, RequestOutcome, Settled, UserMessage};
 pub use client::session::Session;
 pub use client::session_title::{SessionTitle, session_title};
-pub use client::status::SessionStatus;
+pub use client::status::{SessionNode, SessionStatus};
 pub use client::turn_steps::{
     AnswerText, RecordedStep, RecordedTurn, TurnFollower, TurnLocator, TurnPlace, TurnStep, TurnTarget,
     find_answered, find_turn,
@@ -120,10 +124,13 @@ pub use client::turn_steps::{
 pub use client::useless_order::{nothing_to_continue, nothing_to_do, nothing_to_retry};
 pub use client::watch::{Attendance, Watched, Watcher};
 pub use clock::now;
+pub use cluster_token::ClusterToken;
 pub use compaction::is_too_short_to_compact;
 pub use config::Config;
 pub use detached_servers::{attach_references, check_servers, configured_servers};
 pub use error::{Error, Result};
+#[cfg(feature = "postgres")]
+pub use http_node_link::HttpNodeLink;
 pub use journal_place::{DatabaseCheck, JournalPlace};
 pub use memory::pages as memory_pages;
 pub use prompt::instruction_files::instruction_files;

@@ -22,6 +22,7 @@ pub(crate) fn redactor_for(models: &Models, config: &Config) -> Result<Redactor>
     let named = named.map(String::as_str).chain(search_key_variable(config));
     let named = named.chain(servers.iter().map(String::as_str));
     let named = named.chain(config.settings.journal.url_env.as_deref());
+    let named = named.chain(config.settings.node.token_env.as_deref());
     let named = named.filter_map(|variable| Some(std::env::var(variable).ok()?.trim().to_owned()));
     let logins = longhaul_mcp::stored_secrets(&config.home);
     let written = server_variables(config, ServerSettings::written_secrets);
@@ -48,7 +49,8 @@ pub(crate) fn hidden_variables(models: &Models, config: &Config) -> Vec<String> 
     let known = of_models.chain(own.flat_map(|provider| &provider.key_env)).chain(named).cloned();
     let of_services = search_key_variable(config).map(str::to_owned).into_iter();
     let of_services = of_services.chain(server_variables(config, ServerSettings::secret_variables));
-    known.chain(of_services).chain(settings.journal.url_env.clone()).collect()
+    let of_journal = [&settings.journal.url_env, &settings.node.token_env].into_iter().flatten().cloned();
+    known.chain(of_services).chain(of_journal).collect()
 }
 
 /// The password of the journal's database: as the URL has it, and as the server gets it, from there or from the password file.
@@ -59,7 +61,8 @@ fn database_passwords(config: &Config) -> Vec<String> {
     let of_user = user.and_then(|(user, _)| user.split_once(':')).map(|(_, password)| password);
     let parameters = url.split_once('?').map(|(_, query)| query.split('&')).into_iter().flatten();
     let written = parameters.filter_map(|pair| pair.strip_prefix("password=")).chain(of_user);
-    let used = JournalPlace::from_settings(settings).ok().and_then(|place| place.password());
+    let used =
+        JournalPlace::from_settings(settings, &config.settings.node).ok().and_then(|place| place.password());
     written.map(str::to_owned).chain(used).collect()
 }
 

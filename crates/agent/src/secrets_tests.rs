@@ -18,7 +18,7 @@ fn the_keys_of_all_models_of_the_config_are_hidden_from_commands() {
 
     let hidden = hidden_variables(&Models::at(home.path()).unwrap(), &config);
 
-    for variable in ["OFFICE_PASS", "HF_TOKEN", "GITHUB_TOKEN"] {
+    for variable in ["OFFICE_PASS", "HF_TOKEN", "GITHUB_TOKEN", "LONGHAUL_CLUSTER_TOKEN"] {
         assert!(hidden.iter().any(|hidden| hidden == variable), "{variable} in {hidden:?}");
     }
     config.settings.memory.model = None;

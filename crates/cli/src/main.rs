@@ -120,6 +120,7 @@ fn start(arguments: Arguments) -> anyhow::Result<u8> {
             Command::Verify(options) => commands::verify::run(&globals, &options).await,
             Command::Backup(options) => commands::backup::run(&globals, options).await,
             Command::Restore(options) => commands::restore::run(&globals, &options).await,
+            Command::Nodes { command, json } => commands::nodes::run(&globals, command, json).await,
             Command::Journal { command } => commands::journal::run(&globals, command).await,
             Command::Erase(options) => commands::erase::run(&globals, options).await,
             Command::Sessions { command, json } => commands::sessions::run(&globals, command, json).await,

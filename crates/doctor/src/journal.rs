@@ -11,7 +11,7 @@ use longhaul_journal::{Error, Home, Journal, SqliteJournal, all_sessions};
 use longhaul_protocol::{At, PrintablePath};
 use longhaul_transcript::{format_count, format_duration, format_moment, shell_quoted, truncate};
 
-use super::{Finding, size};
+use super::{Finding, nodes, size};
 
 /// How far the newest record may be ahead of the clock: machines that share a home differ a little.
 const MAX_CLOCK_SKEW_MS: i64 = 60_000;
@@ -36,17 +36,20 @@ async fn check_database(folder: &Path, place: &JournalPlace) -> Vec<Finding> {
         Err(error) => Err(error.into()),
     };
     match opened {
-        Ok(DatabaseCheck { address, sessions, delivers_wakes }) => {
+        Ok(DatabaseCheck { address, sessions, delivers_wakes, clock_ahead_ms, nodes }) => {
             let wakes = if delivers_wakes {
                 "the database tells this machine what other machines wake".to_owned()
             } else {
                 "the database, or a pooler in front of it, delivers no notifications: work of other machines is found by looking each second"
                     .to_owned()
             };
-            vec![
+            let mut findings = vec![
                 Finding::fine("journal", format!("{address} with {}", format_count(sessions, "session"))),
                 Finding::fine("wakes", wakes),
-            ]
+            ];
+            findings.extend(nodes::check_clock(clock_ahead_ms));
+            findings.extend(nodes::check(&nodes).await);
+            findings
         }
         Err(error) => {
             vec![Finding::wrong("journal", error, "fix that, or remove journal.url from the config")]
@@ -57,6 +60,12 @@ async fn check_database(folder: &Path, place: &JournalPlace) -> Vec<Finding> {
 /// Checks without changing anything. Reading the whole journal is for `verify`. `open` is the journal of a home that this
 /// process has open.
 pub(super) async fn check(folder: &Path, open: Option<Arc<dyn Journal>>) -> Vec<Finding> {
+    if let Some(cluster) = open.as_ref().and_then(|journal| journal.cluster()) {
+        return match cluster.nodes().await {
+            Ok(nodes) => nodes::check(&nodes).await,
+            Err(error) => vec![Finding::wrong("journal", error, "check the database, or wait for it")],
+        };
+    }
     let shown = folder.printable();
     let mut findings = match existing_home(folder) {
         Ok(Some(home)) => {

@@ -7,6 +7,7 @@
 mod journal;
 mod mcp;
 mod model;
+mod nodes;
 mod schedules;
 mod web;
 

@@ -277,6 +277,62 @@ pub enum Error {
         /// The holder of its lease.
         holder: Box<Holder>,
     },
+    /// The work folder of the session is on another node, which alone runs it.
+    #[error(
+        "the session's work folder is on node {node}, {}{}", last_seen(*seen_ago_ms),
+        if *is_live { "" } else {
+            ": it waits for that node; to let other nodes run it without the folder: `longhaul sessions portable KEY`"
+        }
+    )]
+    OtherNode {
+        /// The stream of the session.
+        stream: StreamName,
+        /// The node.
+        node: String,
+        /// Whether the node is there and would run it.
+        is_live: bool,
+        /// How long ago the node was last seen; `None` if never.
+        seen_ago_ms: Option<u64>,
+    },
+    /// This node hands its sessions over, and another one is there.
+    #[error("node {node} is draining; {stream} goes on at another node")]
+    Draining {
+        /// The stream of the session.
+        stream: StreamName,
+        /// This node.
+        node: String,
+    },
+    /// Another process uses the id of this node.
+    #[error(
+        "the node id {node:?} is in use by {other}, seen {} ago; give this node another one (node.id in config.toml)", seconds(*seen_ago_ms)
+    )]
+    NodeInUse {
+        /// The id.
+        node: String,
+        /// The other process and its home.
+        other: String,
+        /// How long ago it was seen.
+        seen_ago_ms: u64,
+    },
+    /// There is no node with this id.
+    #[error("no node {node:?}; {}", match known.is_empty() {
+        true => "there are none yet: `longhaul serve` on a database makes one".to_owned(),
+        false => format!("there are: {}", known.join(", ")),
+    })]
+    NoSuchNode {
+        /// The id.
+        node: String,
+        /// The ids that there are.
+        known: Vec<String>,
+    },
+    /// The node is there, so it can't be given up.
+    #[error("node {node} is running, seen {} ago; stop it first, or drain it: `longhaul nodes drain {node}`", seconds(*seen_ago_ms))]
+    NodeIsLive {
+        /// The id.
+        node: String,
+        /// How long ago it was seen.
+        seen_ago_ms: u64,
+    },
     /// The journal has been closed.
     #[error("the journal is closed")]
     Closed,
@@ -294,6 +350,20 @@ impl Error {
                 | Self::Unreachable { .. }
         )
     }
+}
+
+fn seconds(ms: u64) -> String {
+    match ms / 1_000 {
+        seconds @ 0..=119 => format!("{seconds} s"),
+        seconds @ 120..=7_199 => format!("{} min", seconds / 60),
+        seconds @ 7_200..=172_799 => format!("{} h", seconds / 3_600),
+        seconds => format!("{} days", seconds / 86_400),
+    }
+}
+
+/// When a node was last seen, as a part of a sentence.
+pub(crate) fn last_seen(ago_ms: Option<u64>) -> String {
+    ago_ms.map_or_else(|| "never seen".to_owned(), |ms| format!("last seen {} ago", seconds(ms)))
 }
 
 fn by(holder: Option<&Holder>) -> String {

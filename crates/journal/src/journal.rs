@@ -5,7 +5,7 @@ use longhaul_protocol::{At, Hash, Record, Seq, SessionId, StreamName};
 use tokio::sync::broadcast;
 
 use crate::{
-    Append, Blob, Head, Holder, Lease, RecordVector, Result, SearchAnswer, SearchHit, SearchQuery,
+    Append, Blob, Cluster, Head, Holder, Lease, RecordVector, Result, SearchAnswer, SearchHit, SearchQuery,
     Subscribers, Subscription, UnembeddedRecord, VerifyReport,
 };
 
@@ -67,8 +67,25 @@ pub trait Journal: Send + Sync {
     /// not expired. A holder that is alive but stopped, or on a machine that died, lets its lease expire.
     async fn live_holder(&self, stream: &StreamName) -> Result<Option<Holder>>;
 
+    /// The nodes that share this journal. `None` for a journal that one machine has alone.
+    fn cluster(&self) -> Option<&dyn Cluster> {
+        None
+    }
+
+    /// The stream whose lease is held by the process that would run a session which no process holds.
+    async fn host_for(&self, _session: &StreamName) -> Result<StreamName> {
+        Ok(StreamName::host())
+    }
+
+    /// Returns as soon as it is certain that no other process holds this lease now. An effect on the world begins only
+    /// after this, because the machine may have slept or been cut off since the last append. Fails like
+    /// [`renew_lease`](Self::renew_lease). An engine whose processes are all on this machine has nothing to ask.
+    async fn confirm_lease(&self, _lease: &Lease) -> Result<()> {
+        Ok(())
+    }
+
     /// Wakes the process that holds the lease on a stream. If the lease is free, wakes the holder of
-    /// [`StreamName::host`]. It is no error if there is no such process or it can't be reached: a wake is a hint, the
+    /// [`host_for`](Self::host_for). It is no error if there is no such process or it can't be reached: a wake is a hint, the
     /// records are the fact.
     async fn wake_holder(&self, stream: &StreamName) -> Result<()>;
 
@@ -81,6 +98,17 @@ pub trait Journal: Send + Sync {
 
     /// The subscribers of this process from now on. Only the last caller of this method gets them.
     async fn subscribers(&self) -> Result<Subscribers>;
+
+    /// Wakes a process of this home on behalf of another node, once for each stream. Returns whether the process could be
+    /// reached. An engine of one machine has no other nodes.
+    async fn wake_here(&self, _: &Holder, _streams: &[StreamName]) -> Result<bool> {
+        Ok(false)
+    }
+
+    /// Subscribes to a stream of a process of this home on behalf of another node; `None` if the process can't be reached.
+    async fn subscribe_here(&self, _: &Holder, _: &StreamName) -> Result<Option<Subscription>> {
+        Ok(None)
+    }
 
     /// The bytes of a blob, checked against their hash.
     async fn blob(&self, hash: Hash) -> Result<Vec<u8>>;

@@ -22,6 +22,7 @@
 //! | `cursor` | paging: all records of a stream, all sessions |
 //! | `inbox` | inputs and orders for a session |
 //! | `names`, `lifecycle` | keys of sessions; rename, pin, trash, restore, delete |
+//! | `cluster` | several nodes that share a journal: who they are, where a session may run, what is due |
 //! | `copy` | a whole journal copied to another one, of any engine |
 //! | `stream_copy` | copies of records as another stream, for forks |
 //! | `export`, `export_file`, `import`, `import_mark` | a session as a file; its format; its import, and the record of that |
@@ -63,6 +64,7 @@
 
 mod append;
 mod chain;
+mod cluster;
 #[cfg(feature = "conformance")]
 pub mod conformance;
 mod copy;
@@ -92,6 +94,10 @@ mod vectors;
 mod verify_report;
 
 pub use append::{Append, Blob, Expected, Head};
+pub use cluster::{
+    Cluster, DueSession, NodeHealth, NodeReport, NodeState, RunPermission, make_portable, node_names,
+    place_session,
+};
 pub use copy::{CopyProgress, CopyReport, copy_journal};
 pub use cursor::{RecordCursor, SessionCursor, all_sessions, record_at, records};
 pub use erasure::erase_record;

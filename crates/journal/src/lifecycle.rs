@@ -195,7 +195,7 @@ pub async fn session_times(journal: &dyn Journal) -> Result<BTreeMap<SessionId, 
             }
         }
         NameChange::Forget { id } => drop(times.remove(&id)),
-        NameChange::Rename { .. } | NameChange::Pin { .. } => {}
+        NameChange::Rename { .. } | NameChange::Pin { .. } | NameChange::Place { .. } => {}
     })
     .await?;
     Ok(times)

@@ -3,8 +3,8 @@
 use std::collections::{BTreeMap, HashSet};
 
 use longhaul_protocol::{
-    NamesRecord, NewRecord, Record, SessionDeleted, SessionId, SessionNamed, SessionPinned, SessionRenamed,
-    SessionRestored, SessionTrashed, StreamName, is_invisible, is_misleading,
+    NamesRecord, NewRecord, Record, SessionDeleted, SessionId, SessionNamed, SessionPinned, SessionPlaced,
+    SessionRenamed, SessionRestored, SessionTrashed, StreamName, is_invisible, is_misleading,
 };
 
 use crate::{Append, Error, Journal, Result, SessionEntry};
@@ -35,6 +35,11 @@ pub enum NameChange {
     Forget {
         id: SessionId,
     },
+    /// Binds the session to a node, or to none.
+    Place {
+        id: SessionId,
+        node: Option<String>,
+    },
 }
 
 impl NameChange {
@@ -47,6 +52,7 @@ impl NameChange {
             NamesRecord::Restored(SessionRestored { id }) => Some(Self::Restore { id }),
             NamesRecord::Pinned(SessionPinned { id, pinned }) => Some(Self::Pin { id, pinned }),
             NamesRecord::Deleted(SessionDeleted { id }) => Some(Self::Forget { id }),
+            NamesRecord::Placed(SessionPlaced { id, node }) => Some(Self::Place { id, node }),
             NamesRecord::ForkRequested(_) | NamesRecord::Unknown { .. } => None,
         }
     }
@@ -93,6 +99,8 @@ impl Names {
                     self.taken.remove(&session.key);
                 }
             }
+            // Where a session may run is no part of the index: only an engine with several nodes asks.
+            NameChange::Place { .. } => {}
         }
     }
 

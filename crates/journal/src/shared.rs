@@ -7,7 +7,7 @@ use async_trait::async_trait;
 use longhaul_protocol::{Hash, Record, Seq, SessionId, StreamName};
 
 use crate::{
-    Append, Blob, Head, Holder, Journal, Lease, Page, RecordVector, Result, SearchAnswer, SearchHit,
+    Append, Blob, Cluster, Head, Holder, Journal, Lease, Page, RecordVector, Result, SearchAnswer, SearchHit,
     SearchQuery, SessionEntry, StreamSize, Subscribers, Subscription, UnembeddedRecord, VerifyReport,
     WakeSignals,
 };
@@ -78,6 +78,18 @@ impl<J: Journal + ?Sized> Journal for Arc<J> {
         (**self).live_holder(stream).await
     }
 
+    fn cluster(&self) -> Option<&dyn Cluster> {
+        (**self).cluster()
+    }
+
+    async fn host_for(&self, session: &StreamName) -> Result<StreamName> {
+        (**self).host_for(session).await
+    }
+
+    async fn confirm_lease(&self, lease: &Lease) -> Result<()> {
+        (**self).confirm_lease(lease).await
+    }
+
     async fn wake_holder(&self, stream: &StreamName) -> Result<()> {
         (**self).wake_holder(stream).await
     }
@@ -92,6 +104,14 @@ impl<J: Journal + ?Sized> Journal for Arc<J> {
 
     async fn subscribers(&self) -> Result<Subscribers> {
         (**self).subscribers().await
+    }
+
+    async fn wake_here(&self, holder: &Holder, streams: &[StreamName]) -> Result<bool> {
+        (**self).wake_here(holder, streams).await
+    }
+
+    async fn subscribe_here(&self, holder: &Holder, stream: &StreamName) -> Result<Option<Subscription>> {
+        (**self).subscribe_here(holder, stream).await
     }
 
     async fn blob(&self, hash: Hash) -> Result<Vec<u8>> {

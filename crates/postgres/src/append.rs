@@ -414,6 +414,7 @@ fn name_columns(stream: &StreamName, records: &[Record]) -> Option<NameColumns> 
             NameChange::Pin { id, pinned: true } => ("pin", id, None),
             NameChange::Pin { id, pinned: false } => ("unpin", id, None),
             NameChange::Forget { id } => ("forget", id, None),
+            NameChange::Place { id, node } => ("place", id, node),
         };
         columns.0.push(change);
         columns.1.push(id.to_string());

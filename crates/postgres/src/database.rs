@@ -76,6 +76,11 @@ impl Database {
         At(local_clock() + self.clock_offset.load(Ordering::Relaxed))
     }
 
+    /// How far the clock of this machine is ahead.
+    pub(crate) fn clock_ahead_ms(&self) -> i64 {
+        -self.clock_offset.load(Ordering::Relaxed)
+    }
+
     /// Notes the time that the database has just said.
     pub(crate) fn set_clock(&self, clock: i64) {
         self.clock_offset.store(clock - local_clock(), Ordering::Relaxed);

@@ -8,9 +8,9 @@ use std::time::Duration;
 use async_trait::async_trait;
 use longhaul_journal::engine::{WakeSocket, wake_socket};
 use longhaul_journal::{
-    Append, Blob, Error, Head, Holder, Home, Journal, Lease, Page, RecordVector, Result, SearchAnswer,
-    SearchHit, SearchQuery, SessionEntry, StreamSize, Subscribers, Subscription, UnembeddedRecord,
-    VerifyReport, WakeSignals,
+    Append, Blob, Cluster, Error, Head, Holder, Home, Journal, Lease, Page, RecordVector, Result,
+    SearchAnswer, SearchHit, SearchQuery, SessionEntry, StreamSize, Subscribers, Subscription,
+    UnembeddedRecord, VerifyReport, WakeSignals,
 };
 use longhaul_protocol::{Hash, Record, Seq, SessionId, StreamName};
 use tokio::runtime::Handle;
@@ -21,25 +21,34 @@ use crate::address::DatabaseAddress;
 use crate::append::{self, KnownHeads};
 use crate::database::Database;
 use crate::lease::{self, RegisteredProcess};
+use crate::lease_clock::{LeaseClock, SinceBoot};
+use crate::node::{NodeOptions, ThisNode};
+use crate::node_link::{NodeAddresses, NodeLink, NodeRings};
 use crate::notification::{Listener, Notifier};
 use crate::search::Search;
 use crate::snapshot::Snapshot;
 use crate::{adopt, backup, erase, rows, schema, verify};
 
+/// How long the last wakes may take when the journal is closed.
+const FLUSH_TIMEOUT: Duration = Duration::from_millis(300);
 /// How long a notification to this process itself may take.
 const PROBE_TIMEOUT: Duration = Duration::from_secs(3);
 
 /// A journal in a PostgreSQL database. The home has the search index and the sockets of this machine's processes.
 pub struct PostgresJournal {
-    db: Arc<Database>,
+    pub(crate) db: Arc<Database>,
     home: Home,
-    process: RegisteredProcess,
+    pub(crate) process: RegisteredProcess,
     heads: KnownHeads,
     search: Search,
     lease_expiry: Duration,
+    lease_clock: LeaseClock,
+    pub(crate) node: ThisNode,
     wake_socket: OnceCell<Arc<WakeSocket>>,
     listener: OnceLock<Listener>,
-    notifier: Notifier,
+    notifier: Arc<Notifier>,
+    /// How processes of other nodes are reached directly.
+    rings: Option<Arc<NodeRings>>,
     is_closed: AtomicBool,
 }
 
@@ -48,13 +57,35 @@ pub struct PostgresJournal {
 pub struct PostgresOptions {
     /// How long a lease is valid without a renewal or an append by its holder.
     pub lease_expiry: Duration,
+    /// What the node of this process is called, and how others reach it.
+    pub node: NodeOptions,
     /// The oldest server that is accepted, as `server_version_num` counts.
     pub oldest_server: i32,
+    /// Reaches other nodes directly. Without it, wakes go through the database, and live events don't cross machines.
+    pub link: Option<Arc<dyn NodeLink>>,
+    /// The addresses of the nodes of these processes.
+    pub addresses: Vec<(Holder, String)>,
+    /// Who holds the leases of this journal. Only a test that plays a process of another machine names another one than this process.
+    pub holder: Holder,
 }
 
 impl Default for PostgresOptions {
     fn default() -> Self {
-        Self { lease_expiry: Duration::from_secs(10), oldest_server: schema::OLDEST_SERVER }
+        Self::of_node(NodeOptions::default())
+    }
+}
+
+impl PostgresOptions {
+    /// The options of a node. Its leases are valid as long as it may be silent.
+    pub fn of_node(node: NodeOptions) -> Self {
+        Self {
+            lease_expiry: node.dead_after,
+            node,
+            oldest_server: schema::OLDEST_SERVER,
+            link: None,
+            addresses: Vec::new(),
+            holder: Holder::this_process(),
+        }
     }
 }
 
@@ -66,17 +97,24 @@ impl PostgresJournal {
 
     /// [`open`](Self::open) with options.
     pub async fn open_with(address: &DatabaseAddress, home: &Home, options: PostgresOptions) -> Result<Self> {
+        let node = ThisNode::of_home(home, options.node)?;
         let clock = schema::prepare(address, options.oldest_server).await.map_err(cant_open)?;
         let db = Arc::new(Database::new(address.clone(), clock));
-        let process = RegisteredProcess::register(&db).await.map_err(cant_open)?;
+        let process = RegisteredProcess::register(&db, options.holder, &node.id).await.map_err(cant_open)?;
+        let notifier = Arc::new(Notifier::start(&db));
+        let addresses = NodeAddresses::new(options.addresses, &db);
+        let rings = options.link.map(|link| Arc::new(NodeRings::new(link, addresses, Arc::clone(&notifier))));
         Ok(Self {
             search: Search::new(&db, home),
-            notifier: Notifier::start(&db),
+            notifier,
+            rings,
             db,
             home: home.clone(),
             process,
             heads: KnownHeads::default(),
             lease_expiry: options.lease_expiry,
+            lease_clock: LeaseClock::default(),
+            node,
             wake_socket: OnceCell::new(),
             listener: OnceLock::new(),
             is_closed: AtomicBool::new(false),
@@ -86,6 +124,11 @@ impl PostgresJournal {
     /// The address of the database, which shows no password.
     pub fn address(&self) -> &DatabaseAddress {
         &self.db.address
+    }
+
+    /// The folder of the home.
+    pub fn home_folder(&self) -> &Path {
+        self.home.folder()
     }
 
     /// Whether the database delivers notifications to this process. A pooler in transaction mode delivers none, and work is then
@@ -100,6 +143,16 @@ impl PostgresJournal {
         Ok(listener.is_heard())
     }
 
+    /// How far the clock of this machine is ahead of the database's, in milliseconds.
+    pub fn clock_ahead_ms(&self) -> i64 {
+        self.db.clock_ahead_ms()
+    }
+
+    /// Whether the last notification to this process itself has arrived.
+    pub(crate) fn hears_wakes(&self) -> bool {
+        self.listener.get().is_some_and(Listener::is_heard)
+    }
+
     fn check_open(&self) -> Result<()> {
         if self.is_closed.load(Ordering::Relaxed) { Err(Error::Closed) } else { Ok(()) }
     }
@@ -108,11 +161,12 @@ impl PostgresJournal {
         self.check_open()?;
         let socket =
             self.wake_socket.get_or_try_init(|| async { WakeSocket::bind(&self.home).map(Arc::new) }).await?;
-        self.listener.get_or_init(|| Listener::start(&self.db, socket));
+        self.listener.get_or_init(|| Listener::start(&self.db, socket, &self.process.holder));
         Ok(socket)
     }
 
-    /// Wakes one process: over its socket if it is on this machine and has this home, else through the database.
+    /// Wakes one process: over its socket if it is on this machine and has this home, else directly at the address of its node, else
+    /// through the database.
     async fn wake(&self, holder: &Holder, stream: &StreamName) -> Result<()> {
         if *holder == self.process.holder
             && let Some(socket) = self.wake_socket.get()
@@ -120,11 +174,19 @@ impl PostgresJournal {
             socket.wake(stream);
             return Ok(());
         }
-        let is_here = holder.boot == self.process.holder.boot;
-        if !(is_here && wake_socket::wake(&self.home, holder, stream).await?) {
-            self.notifier.wake(holder, stream);
+        if self.may_be_here(holder) && wake_socket::wake(&self.home, holder, stream).await? {
+            return Ok(());
+        }
+        match &self.rings {
+            Some(rings) => rings.wake(holder, stream),
+            None => self.notifier.wake(holder, stream),
         }
         Ok(())
+    }
+
+    /// Whether a process may have its socket in this home. Another node names the socket, so it must be what that process would name.
+    fn may_be_here(&self, holder: &Holder) -> bool {
+        holder.boot == self.process.holder.boot && holder.socket == format!("{}.sock", holder.pid)
     }
 
     /// Runs something on one snapshot of the whole journal.
@@ -154,7 +216,12 @@ fn cant_open(error: Error) -> Error {
 #[async_trait]
 impl Journal for PostgresJournal {
     async fn append(&self, append: Append) -> Result<Vec<Record>> {
-        append::append(&self.db, &self.heads, append, self.lease_expiry).await
+        let (lease, sent) = (append.lease.clone(), SinceBoot::now());
+        let records = append::append(&self.db, &self.heads, append, self.lease_expiry).await?;
+        if let Some(lease) = lease {
+            self.lease_clock.confirm(&lease, sent);
+        }
+        Ok(records)
     }
 
     async fn read(&self, stream: &StreamName, from: Seq, page: Page) -> Result<Vec<Record>> {
@@ -200,14 +267,28 @@ impl Journal for PostgresJournal {
     }
 
     async fn acquire_lease(&self, stream: &StreamName) -> Result<Lease> {
-        lease::acquire_lease(&self.db, &self.process, stream, self.lease_expiry).await
+        let sent = SinceBoot::now();
+        let lease = lease::acquire_lease(&self.db, &self.process, stream, self.lease_expiry).await?;
+        self.lease_clock.confirm(&lease, sent);
+        Ok(lease)
     }
 
     async fn renew_lease(&self, held: &Lease) -> Result<()> {
-        lease::renew_lease(&self.db, held, self.lease_expiry).await
+        let sent = SinceBoot::now();
+        lease::renew_lease(&self.db, held, self.lease_expiry).await?;
+        self.lease_clock.confirm(held, sent);
+        Ok(())
+    }
+
+    async fn confirm_lease(&self, held: &Lease) -> Result<()> {
+        match self.lease_clock.is_certain(held, self.lease_expiry) {
+            true => Ok(()),
+            false => self.renew_lease(held).await,
+        }
     }
 
     async fn release_lease(&self, held: &Lease) -> Result<()> {
+        self.lease_clock.forget(held);
         lease::release_lease(&self.db, held).await
     }
 
@@ -219,10 +300,18 @@ impl Journal for PostgresJournal {
         lease::live_holder(&self.db, stream).await
     }
 
+    fn cluster(&self) -> Option<&dyn Cluster> {
+        Some(self)
+    }
+
+    async fn host_for(&self, session: &StreamName) -> Result<StreamName> {
+        self.host_stream_for(session).await
+    }
+
     async fn wake_holder(&self, stream: &StreamName) -> Result<()> {
         let holder = match lease::reachable_holder(&self.db, stream).await? {
             Some(holder) => Some(holder),
-            None => lease::reachable_holder(&self.db, &StreamName::host()).await?,
+            None => lease::reachable_holder(&self.db, &self.host_stream_for(stream).await?).await?,
         };
         match holder {
             Some(holder) => self.wake(&holder, stream).await,
@@ -235,14 +324,46 @@ impl Journal for PostgresJournal {
     }
 
     async fn subscribe(&self, holder: &Holder, stream: &StreamName) -> Result<Option<Subscription>> {
-        if holder.boot != self.process.holder.boot {
-            return Ok(None);
+        if self.may_be_here(holder)
+            && let Some(subscription) = wake_socket::subscribe(&self.home, holder, stream).await?
+        {
+            return Ok(Some(subscription));
         }
-        wake_socket::subscribe(&self.home, holder, stream).await
+        match &self.rings {
+            Some(rings) => Ok(rings.subscribe(holder, stream).await),
+            None => Ok(None),
+        }
     }
 
     async fn subscribers(&self) -> Result<Subscribers> {
         self.wake_socket().await?.subscribers()
+    }
+
+    async fn wake_here(&self, holder: &Holder, streams: &[StreamName]) -> Result<bool> {
+        if *holder == self.process.holder {
+            let Some(socket) = self.wake_socket.get() else { return Ok(false) };
+            streams.iter().for_each(|stream| socket.wake(stream));
+            return Ok(true);
+        }
+        if !self.may_be_here(holder) {
+            return Ok(false);
+        }
+        for stream in streams {
+            if !wake_socket::wake(&self.home, holder, stream).await? {
+                return Ok(false);
+            }
+        }
+        Ok(true)
+    }
+
+    async fn subscribe_here(&self, holder: &Holder, stream: &StreamName) -> Result<Option<Subscription>> {
+        if *holder == self.process.holder {
+            return self.wake_socket.get().map(|socket| socket.subscribe(stream)).transpose();
+        }
+        if !self.may_be_here(holder) {
+            return Ok(None);
+        }
+        wake_socket::subscribe(&self.home, holder, stream).await
     }
 
     async fn blob(&self, hash: Hash) -> Result<Vec<u8>> {
@@ -327,6 +448,14 @@ impl Journal for PostgresJournal {
 
     async fn close(&self) {
         self.is_closed.store(true, Ordering::Relaxed);
+        let flush = async {
+            if let Some(rings) = &self.rings {
+                rings.flush().await;
+            }
+            self.notifier.flush().await;
+        };
+        // A wake is a hint.
+        let _ = tokio::time::timeout(FLUSH_TIMEOUT, flush).await;
         if let Some(socket) = self.wake_socket.get() {
             socket.close();
         }

@@ -25,17 +25,18 @@ fn milliseconds(expiry: Duration) -> i64 {
 /// This process in the table of holders, and its number there.
 pub(crate) struct RegisteredProcess {
     pub(crate) holder: Holder,
-    number: i64,
+    pub(crate) number: i64,
 }
 
 impl RegisteredProcess {
-    pub(crate) async fn register(db: &Database) -> Result<Self> {
-        let holder = Holder::this_process();
+    pub(crate) async fn register(db: &Database, holder: Holder, node: &str) -> Result<Self> {
         let json = serde_json::to_string(&holder)
             .map_err(|error| Error::Io { path: db.address.to_string().into(), reason: error.to_string() })?;
-        let sql = "INSERT INTO longhaul.holder AS known (process) VALUES ($1)
-                   ON CONFLICT (process) DO UPDATE SET process = known.process RETURNING id";
-        let row = only_row(db.write_repeatably(sql, &[(&json, Type::TEXT)]).await?, &db.address)?;
+        let sql = "INSERT INTO longhaul.holder AS known (process, node, boot) VALUES ($1, $2, $3)
+                   ON CONFLICT (process) DO UPDATE SET node = excluded.node RETURNING id";
+        let parameters =
+            [(&json as _, Type::TEXT), (&node as _, Type::TEXT), (&holder.boot as _, Type::TEXT)];
+        let row = only_row(db.write_repeatably(sql, &parameters).await?, &db.address)?;
         Ok(Self { holder, number: rows::column(&row, 0).unwrap_or(0) })
     }
 }

@@ -32,7 +32,10 @@
 //! | `schema` | what a database must be, its tables and functions (`schema/*.sql`) |
 //! | `append`, `adopt` | appends, with the table of what happens when a connection breaks; records that keep their hashes |
 //! | `lease`, `erase`, `rows` | leases; erasing and removing; reads |
-//! | `notification` | wakes between machines |
+//! | `lease_clock` | until when this process is certain to hold a lease |
+//! | `node` | the nodes that share the database: heartbeats, what is due, where a session may run |
+//! | `node_link` | wakes and live events directly from node to node |
+//! | `notification` | wakes between machines, through the database |
 //! | `search` | the search index of this machine |
 //! | `snapshot`, `verify`, `backup` | one moment of the whole journal; verification and backups of it |
 //!
@@ -59,6 +62,9 @@ mod engine;
 mod erase;
 mod failure;
 mod lease;
+mod lease_clock;
+mod node;
+mod node_link;
 mod notification;
 mod rows;
 mod schema;
@@ -68,3 +74,5 @@ mod verify;
 
 pub use address::DatabaseAddress;
 pub use engine::{PostgresJournal, PostgresOptions};
+pub use node::NodeOptions;
+pub use node_link::{NodeLink, NodeLinkError};

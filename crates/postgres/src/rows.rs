@@ -1,7 +1,7 @@
 //! Reads: from tables to records and entries.
 
 use longhaul_journal::engine::{ChainCheck, ScannedRow, StreamNumber, decode_gone};
-use longhaul_journal::{Error, Head, Holder, Page, Result, SessionEntry, StreamSize};
+use longhaul_journal::{DueSession, Error, Head, Holder, Page, Result, SessionEntry, StreamSize};
 use longhaul_protocol::{At, Body, Hash, Record, Seq, SessionId, StreamName};
 use serde_json::value::RawValue;
 use tokio_postgres::Row;
@@ -9,6 +9,7 @@ use tokio_postgres::types::{FromSql, Type};
 
 use crate::connection::Parameter;
 use crate::database::Database;
+use crate::lease::RegisteredProcess;
 
 /// The columns of a record, in the order that [`scanned_row`] expects.
 pub(crate) const RECORD_COLUMNS: &str = "seq, at, kind, key, prev, hash, gone, body";
@@ -224,20 +225,69 @@ pub(crate) async fn sessions(
          WHERE {condition}"
     );
     let rows = db.read(&sql, parameters).await?;
-    let entry = |row: &Row| {
-        let id: SessionId = column::<&str>(row, 1)?.parse().ok()?;
-        Some(SessionEntry {
-            key: column(row, 0)?,
-            id,
-            trashed: column(row, 2)?,
-            pinned: column(row, 3)?,
-            head: head_columns(row, 4, 5),
-            last_at: column(row, 6).map(At),
-            epoch_from: column::<i64>(row, 7).map(i64::unsigned_abs),
-            inbox_head: seq_column(row, 8),
-        })
+    Ok(rows.iter().filter_map(session_entry).collect())
+}
+
+/// The first nine columns of a listing of sessions.
+fn session_entry(row: &Row) -> Option<SessionEntry> {
+    let id: SessionId = column::<&str>(row, 1)?.parse().ok()?;
+    Some(SessionEntry {
+        key: column(row, 0)?,
+        id,
+        trashed: column(row, 2)?,
+        pinned: column(row, 3)?,
+        head: head_columns(row, 4, 5),
+        last_at: column(row, 6).map(At),
+        epoch_from: column::<i64>(row, 7).map(i64::unsigned_abs),
+        inbox_head: seq_column(row, 8),
+    })
+}
+
+/// A session that may have something to do.
+pub(crate) struct DueRow {
+    pub(crate) session: String,
+    /// `None` if the row can't be read.
+    pub(crate) due: Option<DueSession>,
+    /// The process on this machine that holds it, as JSON. It may be gone.
+    pub(crate) holder: Option<String>,
+}
+
+/// Sessions that may have something to do, that this node may run, and that no other machine holds; by id, after one.
+pub(crate) async fn due_sessions(
+    db: &Database,
+    node: &str,
+    process: &RegisteredProcess,
+    after: Option<&str>,
+    limit: usize,
+) -> Result<Vec<DueRow>> {
+    let sql = "
+        SELECT named.key, named.id, named.trashed, named.pinned,
+            own.head, own.hash, own.last_at, own.epoch, inbox.head, due.mark,
+            CASE WHEN own.holder IS NOT NULL AND own.expires_at > longhaul.now_ms() THEN by.process END
+        FROM longhaul.due
+        JOIN longhaul.session AS named ON named.id = due.session
+        LEFT JOIN longhaul.stream AS own ON own.name = 'session/' || due.session
+        LEFT JOIN longhaul.stream AS inbox ON inbox.name = 'inbox/' || due.session
+        LEFT JOIN longhaul.holder AS by ON by.id = own.holder
+        WHERE (due.session > $2 OR $2 IS NULL) AND NOT named.trashed 
+            AND (named.node = $1 OR named.node IS NULL AND NOT (SELECT longhaul.hands_over($1)))
+            AND (own.holder IS NULL OR own.expires_at <= longhaul.now_ms() OR by.boot = $3 AND by.id <> $4)
+        ORDER BY due.session LIMIT $5";
+    let limit = i64::try_from(limit).unwrap_or(i64::MAX);
+    let parameters = [
+        (&node as _, Type::TEXT),
+        (&after as _, Type::TEXT),
+        (&process.holder.boot as _, Type::TEXT),
+        (&process.number as _, Type::INT8),
+        (&limit as _, Type::INT8),
+    ];
+    let rows = db.read(sql, &parameters).await?;
+    let due = |row: &Row| DueRow {
+        session: column(row, 1).unwrap_or_default(),
+        due: session_entry(row).and_then(|entry| Some(DueSession { entry, mark: column(row, 9)? })),
+        holder: column(row, 10),
     };
-    Ok(rows.iter().filter_map(entry).collect())
+    Ok(rows.iter().map(due).collect())
 }
 
 /// The holder of a lease, from its JSON. One that can't be read counts as none; the token still protects the stream.

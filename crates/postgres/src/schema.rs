@@ -14,7 +14,11 @@ use crate::failure::unusable;
 use crate::rows::column;
 
 /// The SQL that makes each format from the one before it.
-const MIGRATIONS: &[&str] = &[include_str!("schema/format_1.sql"), include_str!("schema/format_2.sql")];
+const MIGRATIONS: &[&str] = &[
+    include_str!("schema/format_1.sql"),
+    include_str!("schema/format_2.sql"),
+    include_str!("schema/format_3.sql"),
+];
 
 /// The format that this version writes.
 const FORMAT: i32 = MIGRATIONS.len() as i32;
@@ -138,8 +142,15 @@ async fn migrate(connection: &Connection, address: &DatabaseAddress) -> Result<(
         crate::database::LONG_STATEMENT,
     );
     lock.await.map_err(|error| error.into_error(address))?;
-    // Another node may have been first.
-    let exists = query_row(connection, address, "SELECT to_regclass('longhaul.format') IS NOT NULL").await?;
+    // Another node may have been first. `to_regclass` would not see its tables yet: a statement that reads no table uses what this
+    // connection has cached, from before it waited for the lock.
+    let exists = query_row(
+        connection,
+        address,
+        "SELECT EXISTS (SELECT 1 FROM pg_class JOIN pg_namespace ON pg_namespace.oid = relnamespace
+            WHERE nspname = 'longhaul' AND relname = 'format')",
+    )
+    .await?;
     let format = match column(&exists, 0) {
         Some(true) => read_format(connection, address).await?,
         _ => 0,

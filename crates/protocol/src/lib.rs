@@ -77,8 +77,8 @@ pub use memory::{
     MemoryRecord, PageChange, PagesChanged, Source, Speaker,
 };
 pub use names::{
-    ForkRequested, NamesRecord, SessionDeleted, SessionNamed, SessionPinned, SessionRenamed, SessionRestored,
-    SessionTrashed,
+    ForkRequested, NamesRecord, SessionDeleted, SessionNamed, SessionPinned, SessionPlaced, SessionRenamed,
+    SessionRestored, SessionTrashed,
 };
 pub use openai::{AnsweredQuestion, ConversationBound, OpenaiRecord, ResponseDeleted};
 pub use printable::{Printable, PrintablePath, is_invisible, is_misleading, printable};

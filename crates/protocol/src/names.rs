@@ -13,6 +13,7 @@ record_kinds! {
         "session_pinned" => Pinned(SessionPinned),
         "session_deleted" => Deleted(SessionDeleted),
         "fork_requested" => ForkRequested(ForkRequested),
+        "session_placed" => Placed(SessionPlaced),
     }
 }
 
@@ -67,4 +68,13 @@ pub struct ForkRequested {
     pub seq: Seq,
     /// A hash of everything that the client asked for.
     pub content: Hash,
+}
+
+/// A session was bound to a node, or to none any more. Without such a record it may run anywhere.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SessionPlaced {
+    pub id: SessionId,
+    /// The node with its work folder. `None`: the user lets any node run it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub node: Option<String>,
 }

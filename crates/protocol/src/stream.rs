@@ -8,7 +8,7 @@ use crate::id::text_form;
 use crate::{ParseError, SessionId};
 
 /// The name of a stream: `session/<id>`, `inbox/<id>`, `extract/<id>`, `memory/<scope>`, `schedule/<id>`, `spend/home`,
-/// `tree/<id>`, `names`, `schedules`, `tokens` or `host`.
+/// `tree/<id>`, `names`, `schedules`, `tokens`, `host` or `host/<node>`.
 ///
 /// Unknown families are valid: this version can list, verify and export a journal that a newer version wrote.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -31,6 +31,11 @@ impl StreamName {
     /// woken for them.
     pub fn host() -> Self {
         Self("host".into())
+    }
+
+    /// The same for one node of several. The process that holds its lease hosts the node.
+    pub fn host_of(node: &str) -> Result<Self, ParseError> {
+        format!("host/{node}").parse()
     }
 
     /// A stream without records. A server takes its lease for a moment to find out whether the journal can be written.

@@ -147,6 +147,7 @@ impl RawRecord<'_> {
             NamesRecord::Trashed(trashed) => NamedSession::Known(trashed.id),
             NamesRecord::Restored(restored) => NamedSession::Known(restored.id),
             NamesRecord::Pinned(pinned) => NamedSession::Known(pinned.id),
+            NamesRecord::Placed(placed) => NamedSession::Known(placed.id),
             NamesRecord::Deleted(deleted) => NamedSession::Deleted(deleted.id),
             NamesRecord::ForkRequested(requested) => NamedSession::Known(requested.id),
             NamesRecord::Unknown { .. } => return None,

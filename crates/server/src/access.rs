@@ -1,13 +1,13 @@
 //! Who may call a route: tokens and their scopes.
 
 use std::sync::{Arc, OnceLock};
-use std::time::{Instant, SystemTime};
+use std::time::{Duration, Instant, SystemTime};
 
 use axum::extract::{Request, State};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
-use hyper::StatusCode;
 use hyper::header::AUTHORIZATION;
+use hyper::{HeaderMap, StatusCode};
 
 use crate::connection::Connection;
 use crate::origin::is_same_origin;
@@ -25,6 +25,8 @@ pub(crate) enum Access {
     Open,
     /// A token with at least this scope.
     Token(Scope),
+    /// The token that the nodes of a cluster share. Without one, the route is not there.
+    Cluster,
 }
 
 /// Who is behind a request. Handlers take it with `Extension<Caller>`.
@@ -74,7 +76,16 @@ pub(crate) async fn check_access(
     mut request: Request,
     next: Next,
 ) -> Response {
-    let Access::Token(scope) = access else { return next.run(request).await };
+    let scope = match access {
+        Access::Open => return next.run(request).await,
+        Access::Token(scope) => scope,
+        Access::Cluster => {
+            return match check_cluster_token(&state, &request) {
+                Ok(()) => next.run(request).await,
+                Err(refused) => refused.into_response(),
+            };
+        }
+    };
     let token = match identify(&state, &request) {
         Ok(token) => token,
         Err(refused) => return refused.into_response(),
@@ -110,14 +121,37 @@ pub(crate) async fn check_access(
 /// The token of a request: in its `Authorization` header, or in the cookie of a page of this server.
 fn identify(state: &ServerState, request: &Request) -> ApiResult<Arc<StoredToken>> {
     let headers = request.headers();
-    let Some(presented) = headers.get(AUTHORIZATION) else {
+    if !headers.contains_key(AUTHORIZATION) {
         return signed_in(state, request).ok_or_else(unauthorized);
+    }
+    check_token(state, request, bearer_token(headers).unwrap_or_default())
+}
+
+fn bearer_token(headers: &HeaderMap) -> Option<&str> {
+    let (scheme, token) = headers.get(AUTHORIZATION)?.to_str().ok()?.split_once(' ')?;
+    scheme.eq_ignore_ascii_case("bearer").then(|| token.trim())
+}
+
+/// Refuses what does not have the cluster's token. Cookies and tokens of the API don't count.
+fn check_cluster_token(state: &ServerState, request: &Request) -> ApiResult<()> {
+    let Some(cluster) = state.cluster_access() else {
+        let detail = "this server has no cluster token, so it is no node of a cluster";
+        return Err(Problem::not_found("no_such_route", detail));
     };
-    let token = presented.to_str().ok().and_then(|value| {
-        let (scheme, token) = value.split_once(' ')?;
-        scheme.eq_ignore_ascii_case("bearer").then(|| token.trim())
-    });
-    check_token(state, request, token.unwrap_or_default())
+    if cluster.has_token(bearer_token(request.headers()).unwrap_or_default()) {
+        if let Some(slot) = request.extensions().get::<CallerSlot>() {
+            let _ = slot.0.set("cluster".to_owned());
+        }
+        return Ok(());
+    }
+    // The cluster's token can't be guessed, so other nodes at this address are never locked out.
+    if let Some(connection) = request.extensions().get::<Connection>() {
+        let failed = state.failures().count_failure(connection.peer.ip(), Instant::now());
+        failed.map_err(too_many_failures)?;
+    }
+    let detail =
+        "send the cluster's token as `Authorization: Bearer TOKEN`; tokens of the API don't count here";
+    Err(Problem::new(StatusCode::UNAUTHORIZED, "unauthorized", detail))
 }
 
 /// The token that the cookie of a page of this server stands for. None if there are cookies of several tokens: another server on
@@ -151,7 +185,9 @@ pub(crate) fn check_token(
 ) -> ApiResult<Arc<StoredToken>> {
     let address = request.extensions().get::<Connection>().map(|connection| connection.peer.ip());
     let (now, failures) = (Instant::now(), state.failures());
-    let found = state.tokens().find(presented);
+    // A person may have given the cluster's token as one of the API, too. Nodes must not have what that would permit.
+    let is_of_cluster = state.cluster_access().is_some_and(|cluster| cluster.has_token(presented));
+    let found = state.tokens().find(presented).filter(|_| !is_of_cluster);
     let checked = match (&found, address) {
         // A token that could be guessed does not count while its address is guessing. Others can't be guessed, so their
         // owners are never locked out.
@@ -159,12 +195,13 @@ pub(crate) fn check_token(
         (None, Some(address)) => failures.count_failure(address, now),
         _ => Ok(()),
     };
-    if let Err(wait) = checked {
-        let detail = "too many requests with a wrong token came from this address; wait and try again";
-        let problem = Problem::new(StatusCode::TOO_MANY_REQUESTS, "too_many_failures", detail);
-        return Err(problem.retry_after(wait));
-    }
+    checked.map_err(too_many_failures)?;
     found.ok_or_else(unauthorized)
+}
+
+fn too_many_failures(wait: Duration) -> Problem {
+    let detail = "too many requests with a wrong token came from this address; wait and try again";
+    Problem::new(StatusCode::TOO_MANY_REQUESTS, "too_many_failures", detail).retry_after(wait)
 }
 
 fn unauthorized() -> Problem {

@@ -15,6 +15,7 @@
 //! | module | what it holds |
 //! | --- | --- |
 //! | `route` | an entry of the route table, and the router that the table makes |
+//! | `cluster` | handlers of `/cluster`: what nodes of a cluster do for each other |
 //! | `openapi` | the OpenAPI 3.1 document that the table makes |
 //! | `api` | handlers of `/api` |
 //! | `openai` | handlers of `/v1` |
@@ -33,6 +34,7 @@
 mod access;
 mod api;
 mod body;
+mod cluster;
 mod connection;
 mod console;
 mod events;
@@ -64,7 +66,7 @@ use axum::middleware::{from_fn, from_fn_with_state};
 use axum::response::IntoResponse;
 use hyper::header::CONTENT_TYPE;
 use hyper::{Method, StatusCode};
-use longhaul_agent::Runtime;
+use longhaul_agent::{ClusterToken, Runtime};
 use longhaul_protocol::SessionId;
 use tokio::net::TcpListener;
 use tokio::sync::watch;
@@ -112,6 +114,8 @@ pub struct ServerOptions {
     pub token_rate: RateLimit,
     /// How long a client may leave an answer unread before its connection is closed.
     pub write_timeout: Duration,
+    /// What the nodes of a cluster share. Without it, other nodes can't reach this one.
+    pub cluster_token: Option<ClusterToken>,
     /// Gets a line of JSON for each request.
     pub access_log: Option<AccessLog>,
 }
@@ -130,6 +134,7 @@ impl Default for ServerOptions {
             body_silence_timeout: Duration::from_secs(20),
             token_rate: RateLimit::REQUESTS,
             write_timeout: Duration::from_secs(30),
+            cluster_token: None,
             access_log: None,
         }
     }
@@ -209,10 +214,9 @@ async fn run(
 fn routes() -> Vec<Route> {
     let document = Route::new(Method::GET, "/openapi.json", Access::Open, "This document", openapi_document)
         .answers::<serde_json::Value>(StatusCode::OK, "The OpenAPI 3.1 document.");
-    [probes::routes(), sign_in::routes(), api::routes(), openai::routes(), mcp::routes(), vec![document]]
-        .into_iter()
-        .flatten()
-        .collect()
+    let own = [probes::routes(), vec![document], cluster::routes()];
+    let for_clients = [sign_in::routes(), api::routes(), openai::routes(), mcp::routes()];
+    own.into_iter().chain(for_clients).flatten().collect()
 }
 
 fn app(state: &ServerState, access_log: Option<AccessLog>) -> Router {

@@ -38,7 +38,14 @@ pub(crate) fn document(routes: &[Route]) -> Value {
         "paths": paths,
         "components": {
             "schemas": schemas.take_definitions(true),
-            "securitySchemes": {"token": {"type": "http", "scheme": "bearer"}},
+            "securitySchemes": {
+                "token": {"type": "http", "scheme": "bearer"},
+                "cluster": {
+                    "type": "http",
+                    "scheme": "bearer",
+                    "description": "What the nodes of a cluster share. It opens nothing else.",
+                },
+            },
         },
     })
 }
@@ -53,6 +60,7 @@ fn operation(route: &Route, schemas: &mut SchemaGenerator) -> Value {
         "security": match route.access {
             Access::Open => json!([]),
             Access::Token(_) => json!([{"token": []}]),
+            Access::Cluster => json!([{"cluster": []}]),
         },
     });
     if let Some(body) = route.body {
@@ -140,6 +148,11 @@ fn common_failures(route: &Route) -> Vec<(StatusCode, &'static str)> {
             "The token does not allow this, or another site sent the request.",
         ),
         when(has_path_parameter, StatusCode::NOT_FOUND, "There is nothing with this name."),
+        when(
+            route.access == Access::Cluster,
+            StatusCode::NOT_FOUND,
+            "The server has no cluster token, so the route is not there.",
+        ),
         when(route.body.is_some(), StatusCode::PAYLOAD_TOO_LARGE, "The body is too large."),
         when(route.body.is_some(), StatusCode::UNSUPPORTED_MEDIA_TYPE, "The body has another media type."),
         when(

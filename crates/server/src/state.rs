@@ -13,6 +13,7 @@ use crate::ServerOptions;
 use crate::api::fold_starts::FoldStarts;
 use crate::api::models::ProviderLists;
 use crate::body::BodyBudget;
+use crate::cluster::ClusterAccess;
 use crate::events::body::{BodyWriter, written_body};
 use crate::events::feed::EventFeeds;
 use crate::events::followers::Followers;
@@ -46,6 +47,8 @@ struct SharedState {
     readiness: Readiness,
     fold_starts: FoldStarts,
     provider_lists: ProviderLists,
+    /// `None` if this server is no node of a cluster.
+    cluster_access: Option<ClusterAccess>,
 }
 
 /// What a request may cost.
@@ -106,6 +109,7 @@ impl ServerState {
             shutdown,
             read_timeout: options.read_timeout,
             streams: EventStreams::new(options.max_followers),
+            cluster_access: options.cluster_token.as_ref().map(ClusterAccess::new),
             metrics: Arc::default(),
             readiness: Readiness::default(),
             fold_starts: FoldStarts::default(),
@@ -113,6 +117,10 @@ impl ServerState {
             deliveries: Deliveries::default(),
             served_models: ServedModels::default(),
         }))
+    }
+
+    pub(crate) fn cluster_access(&self) -> Option<&ClusterAccess> {
+        self.0.cluster_access.as_ref()
     }
 
     pub(crate) fn runtime(&self) -> &Runtime {

@@ -453,6 +453,14 @@ impl Journal for FaultyJournal {
         self.journal.subscribers().await
     }
 
+    async fn wake_here(&self, holder: &Holder, streams: &[StreamName]) -> Result<bool> {
+        self.journal.wake_here(holder, streams).await
+    }
+
+    async fn subscribe_here(&self, holder: &Holder, stream: &StreamName) -> Result<Option<Subscription>> {
+        self.journal.subscribe_here(holder, stream).await
+    }
+
     async fn blob(&self, hash: Hash) -> Result<Vec<u8>> {
         self.journal.blob(hash).await
     }

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use longhaul_journal::{Append, Error as JournalError, Holder, Journal};
+use longhaul_journal::{Append, Error as JournalError, Holder, Journal, Lease, place_session};
 use longhaul_protocol::{ParentLink, SessionCreated, SessionId, SessionRecord, StreamName};
 
 use crate::Result;
@@ -36,6 +36,27 @@ pub(crate) async fn create_session(
         Err(JournalError::Held { holder, .. }) => return Ok(SessionStart::BegunBy(*holder)),
         Err(error) => return Err(error.into()),
     };
+    let begun = begin_session(journal, &lease, key, id, work_dir, parent).await;
+    journal.release_lease(&lease).await?;
+    match begun {
+        Ok(()) => Ok(SessionStart::Begun),
+        Err(JournalError::Conflict { .. }) => Ok(SessionStart::BegunBefore),
+        Err(error) => Err(error.into()),
+    }
+}
+
+/// Appends the first record. A session with a work folder is bound to this node before.
+async fn begin_session(
+    journal: &dyn Journal,
+    lease: &Lease,
+    key: &str,
+    id: SessionId,
+    work_dir: Option<&Path>,
+    parent: Option<&ParentLink>,
+) -> longhaul_journal::Result<()> {
+    if let (Some(cluster), true) = (journal.cluster(), work_dir.is_some()) {
+        place_session(journal, cluster, id, cluster.node()).await?;
+    }
     let created = SessionRecord::SessionCreated(SessionCreated {
         id,
         key: key.to_owned(),
@@ -44,11 +65,5 @@ pub(crate) async fn create_session(
         version: env!("CARGO_PKG_VERSION").to_owned(),
         parent: parent.cloned().map(Box::new),
     });
-    let begun = journal.append(Append::under(&lease).expecting(0).record(created.encode())).await;
-    journal.release_lease(&lease).await?;
-    match begun {
-        Ok(_) => Ok(SessionStart::Begun),
-        Err(JournalError::Conflict { .. }) => Ok(SessionStart::BegunBefore),
-        Err(error) => Err(error.into()),
-    }
+    journal.append(Append::under(lease).expecting(0).record(created.encode())).await.map(drop)
 }

@@ -134,7 +134,7 @@ impl LocalSession {
         // repeat the request.
         let outcome = self.slot.subscribe_outcome(AwaitedRequest::Order(order));
         self.put_order(id, Order { id: order, kind: OrderKind::Continue }).await?;
-        self.wake().await.map_err(taken_over)?;
+        self.wake().await.map_err(WorkerStop::into_taken_over)?;
         self.wake_holder(id).await;
         outcome_of_accepted(outcome).await
     }
@@ -297,15 +297,7 @@ pub(super) async fn run_here(
 async fn outcome_of_accepted(
     outcome: oneshot::Receiver<WorkerResult<Option<TurnEnded>>>,
 ) -> WorkerResult<Option<TurnEnded>> {
-    outcome.await.unwrap_or(Err(WorkerStop::Suspended)).map_err(taken_over)
-}
-
-/// Why a worker stopped, for a request that is in the inbox.
-fn taken_over(stop: WorkerStop) -> WorkerStop {
-    match stop {
-        WorkerStop::HeldElsewhere(error) => WorkerStop::TakenOver(error),
-        stop => stop,
-    }
+    outcome.await.unwrap_or(Err(WorkerStop::Suspended)).map_err(WorkerStop::into_taken_over)
 }
 
 fn may_have_settled(watched: &Watched) -> bool {

@@ -309,7 +309,8 @@ enum RunningProcess {
 
 async fn running_process(journal: &dyn Journal, id: SessionId) -> Result<RunningProcess> {
     let mut found = RunningProcess::None;
-    for stream in [StreamName::session(id), StreamName::host()] {
+    let stream = StreamName::session(id);
+    for stream in [stream.clone(), journal.host_for(&stream).await?] {
         if journal.live_holder(&stream).await?.is_some() {
             return Ok(RunningProcess::Live);
         }

@@ -1,6 +1,6 @@
 //! The present state of a session, as every surface shows it.
 
-use longhaul_journal::{Holder, ImportMark, import_mark};
+use longhaul_journal::{Holder, ImportMark, Journal, NodeReport, NodeState, import_mark};
 use longhaul_memory::{MemoryCalls, extraction_calls};
 use longhaul_protocol::{CompactDone, Question, Seq, SessionId, StreamName};
 
@@ -36,6 +36,32 @@ pub struct SessionStatus {
     pub memory_calls: MemoryCalls,
     /// Which records were imported.
     pub import: ImportMark,
+    /// The node that the session is bound to, where several share the journal.
+    pub node: Option<SessionNode>,
+}
+
+/// The node that a session is bound to.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SessionNode {
+    /// Its id.
+    pub id: String,
+    /// What it was doing when this was read; `None` if it never joined.
+    pub report: Option<NodeReport>,
+}
+
+impl SessionNode {
+    /// Whether the session waits for the node, because it is away.
+    pub fn is_away(&self) -> bool {
+        let is_there = |report: &NodeReport| matches!(report.state, NodeState::Live | NodeState::Draining);
+        !self.report.as_ref().is_some_and(is_there)
+    }
+}
+
+async fn session_node(journal: &dyn Journal, id: SessionId) -> Result<Option<SessionNode>> {
+    let Some(cluster) = journal.cluster() else { return Ok(None) };
+    let Some(node) = cluster.placement(id).await?.flatten() else { return Ok(None) };
+    let report = cluster.nodes().await?.into_iter().find(|report| report.id == node);
+    Ok(Some(SessionNode { id: node, report }))
 }
 
 /// Reads the status of a session from the journal.
@@ -58,6 +84,7 @@ pub(super) async fn session_status(session: &Session) -> Result<SessionStatus> {
         extracted_through: session.extracted_through().await?,
         memory_calls: memory_calls(session, entry.id).await?,
         import: import_mark(journal, entry.id).await?,
+        node: session_node(journal, entry.id).await?,
         state,
         key,
     })

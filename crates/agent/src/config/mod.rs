@@ -299,9 +299,12 @@ impl Config {
     }
 }
 
-/// The section `[journal]` of the user's config file. A file that doesn't have the word can't configure it, and is not read
+/// The sections `[journal]` and `[node]` of the user's config file. A file that doesn't have the word can't configure it, and is not read
 /// further: a mistake elsewhere in it must not keep the user from their sessions.
-pub(crate) fn journal_settings(home: &Path, sources: &Sources) -> Result<Option<JournalSettings>> {
+pub(crate) fn journal_settings(
+    home: &Path,
+    sources: &Sources,
+) -> Result<Option<(JournalSettings, NodeSettings)>> {
     let text = files::read_user_file(&sources.base_file(home))?;
     if !text.is_some_and(|text| text.contains("journal")) {
         return Ok(None);
@@ -309,7 +312,8 @@ pub(crate) fn journal_settings(home: &Path, sources: &Sources) -> Result<Option<
     let Some(layer) = base_layer(home, sources)? else { return Ok(None) };
     let mut layers = default_layers();
     layers.put(layer);
-    Ok(Some(layers.settings()?.journal))
+    let settings = layers.settings()?;
+    Ok(Some((settings.journal, settings.node)))
 }
 
 /// The lowest layer: the home's own file, which may be missing, or the one that `--config` names instead.

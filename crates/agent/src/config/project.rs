@@ -326,6 +326,7 @@ fn normalise_path(path: &Path) -> PathBuf {
 /// Whether a key concerns sessions of other projects as well. No project may set it, even if the user trusts it.
 fn concerns_whole_home(key: &str) -> bool {
     key.starts_with("journal.")
+        || key.starts_with("node.")
         || key == "schedule"
         || key.starts_with("schedules.")
         || key == "memory.embedding_model"

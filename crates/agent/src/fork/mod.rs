@@ -20,7 +20,7 @@ mod request;
 
 use longhaul_journal::{
     Append, Error as JournalError, Journal, Page, SessionEntry, begin_with_copies, name_session,
-    newest_import, resolve,
+    newest_import, place_session, resolve,
 };
 use longhaul_memory::extracted_through;
 use longhaul_protocol::{
@@ -112,6 +112,12 @@ impl ForkPlan {
             Err(JournalError::Held { .. }) => return Err(exists().into()),
             lease => lease?,
         };
+        // A fork works in the same folder, so it is bound to the same node.
+        if let Some(cluster) = journal.cluster()
+            && let Some(Some(node)) = cluster.placement(self.parent.id).await?
+        {
+            place_session(journal, cluster, id, &node).await?;
+        }
         let begun = begin_with_copies(journal, &lease, copied.records).await;
         journal.release_lease(&lease).await?;
         let head = begun.map_err(|error| match error {

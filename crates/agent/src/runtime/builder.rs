@@ -138,7 +138,7 @@ impl RuntimeBuilder {
             config = config.with_work_dir(&work_dir);
         }
         let reads_on = if self.is_for_one_turn { ReadThread::Caller } else { ReadThread::Pool };
-        let place = JournalPlace::from_settings(&config.settings.journal)?;
+        let place = JournalPlace::from_settings(&config.settings.journal, &config.settings.node)?;
         let is_early = self.journal.is_none() && place.is_file();
         let opening = if is_early { open_existing_journal(&config.home, reads_on) } else { None };
         let models = models_of(&config, self.transport)?;
@@ -208,6 +208,7 @@ impl RuntimeBuilder {
             sessions: Mutex::default(),
             workers: Mutex::default(),
             hosting: AtomicBool::new(false),
+            draining: watch::Sender::new(false),
             suspend: watch::Sender::new(false),
             ending: tokio::sync::Mutex::default(),
             listening: Mutex::default(),

@@ -3,12 +3,15 @@
 //! The process that holds the lease on `host` gets the wake signals for these sessions. A scan of all sessions finds
 //! work that no signal announced, such as a session whose process died during a turn. The scan runs once a second,
 //! but takes at most a fiftieth of the time.
+//!
+//! Where several nodes share the journal, each has a host of its own (`host/<node>`), and the scan looks only at the
+//! sessions that the journal lists as due. The lease on `host` then says which of the hosts runs the schedules.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use longhaul_journal::{Lease, Result as JournalResult, SessionEntry};
+use longhaul_journal::{Cluster, DueSession, Lease, Result as JournalResult, SessionEntry};
 use longhaul_protocol::{Seq, SessionId, StreamName};
 use tokio::time::Instant;
 
@@ -24,6 +27,13 @@ use crate::worker::task_monitor::{self, TaskRef};
 const SCAN_INTERVAL: Duration = Duration::from_secs(1);
 /// The time between two scans is at least this many times the duration of one.
 const SCAN_PAUSE_FACTOR: u32 = 50;
+/// The time between two looks for due sessions, where several nodes share the journal: a process of this machine that was killed is
+/// replaced within a second.
+const DUE_INTERVAL_MS: u32 = 600;
+/// How often a node renews its leases as a host.
+const LEASE_INTERVAL: Duration = Duration::from_secs(2);
+/// Up to this much is added, so that nodes don't look all at the same moment.
+const MAX_JITTER_MS: u32 = 200;
 /// Sessions per page of the list.
 const SCAN_PAGE_LEN: usize = 500;
 
@@ -43,17 +53,37 @@ struct ScanResult {
 pub(crate) async fn run(runtime: Arc<RuntimeShared>) {
     let mut suspension = runtime.suspension();
     let mut last = ScanResult::default();
-    let mut lease = None;
+    let (own, shared) = (runtime.own_host_stream(), StreamName::host());
+    let (mut lease, mut schedules_lease, mut leases_renewed) = (None, None, None);
     let mut unreadable = Backoff::new(Duration::ZERO);
     loop {
         let began = Instant::now();
         // Not cancelled by the suspension: a lease that was acquired and then dropped would block other processes
         // until it expires.
-        lease = renew_or_acquire_lease(&runtime, lease).await;
-        let schedules_head = runtime.journal.head(&StreamName::schedules()).await.map_or(0, |head| head.seq);
-        runtime.schedules.host_scanned(lease.is_some(), ClockReading::now(), schedules_head);
+        if own == shared {
+            lease = renew_or_acquire_lease(&runtime, &own, lease).await;
+        } else if leases_renewed.is_none_or(|at: Instant| at.elapsed() >= LEASE_INTERVAL) {
+            leases_renewed = Some(began);
+            lease = renew_or_acquire_lease(&runtime, &own, lease).await;
+            if lease.is_none() || runtime.is_draining() {
+                // A node that drains leaves the schedules to another one.
+                release_lease(&runtime, schedules_lease.take()).await;
+            } else {
+                schedules_lease = renew_or_acquire_lease(&runtime, &shared, schedules_lease).await;
+            }
+        }
+        let is_scheduler = if own == shared { lease.is_some() } else { schedules_lease.is_some() };
+        let schedules_head = match is_scheduler || own == shared {
+            true => runtime.journal.head(&StreamName::schedules()).await.map_or(0, |head| head.seq),
+            false => 0,
+        };
+        runtime.schedules.host_scanned(is_scheduler, ClockReading::now(), schedules_head);
         let scan = async {
-            match scan_sessions(&runtime, &last).await {
+            let scanned = match runtime.journal.cluster() {
+                None => scan_sessions(&runtime, &last).await,
+                Some(cluster) => scan_due_sessions(&runtime, cluster, &last).await,
+            };
+            match scanned {
                 Ok(found) => found,
                 Err(error) => {
                     let unreadable = [(String::new(), error.to_string())].into();
@@ -71,9 +101,24 @@ pub(crate) async fn run(runtime: Arc<RuntimeShared>) {
         }
         tokio::select! {
             _ = suspension.wait_for(|suspended| *suspended) => break,
-            () = tokio::time::sleep(SCAN_INTERVAL.max(began.elapsed() * SCAN_PAUSE_FACTOR)) => {}
+            () = tokio::time::sleep(scan_pause(&runtime, began.elapsed())) => {}
         }
     }
+    release_lease(&runtime, schedules_lease).await;
+    release_lease(&runtime, lease).await;
+}
+
+/// The wait before the next scan.
+fn scan_pause(runtime: &RuntimeShared, scan: Duration) -> Duration {
+    if runtime.journal.cluster().is_none() {
+        return SCAN_INTERVAL.max(scan * SCAN_PAUSE_FACTOR);
+    }
+    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    let jitter = since.subsec_micros() % MAX_JITTER_MS;
+    Duration::from_millis(u64::from(DUE_INTERVAL_MS + jitter)).max(scan)
+}
+
+async fn release_lease(runtime: &RuntimeShared, lease: Option<Lease>) {
     if let Some(lease) = lease {
         let _ = runtime.journal.release_lease(&lease).await;
     }
@@ -97,7 +142,11 @@ fn report_unreadable(
 }
 
 /// Renews the lease on `host`, or acquires it if it is free.
-async fn renew_or_acquire_lease(runtime: &RuntimeShared, lease: Option<Lease>) -> Option<Lease> {
+async fn renew_or_acquire_lease(
+    runtime: &RuntimeShared,
+    host: &StreamName,
+    lease: Option<Lease>,
+) -> Option<Lease> {
     if let Some(lease) = lease {
         match runtime.journal.renew_lease(&lease).await {
             Ok(()) => return Some(lease),
@@ -105,7 +154,7 @@ async fn renew_or_acquire_lease(runtime: &RuntimeShared, lease: Option<Lease>) -
             Err(_) => {}
         }
     }
-    runtime.journal.acquire_lease(&StreamName::host()).await.ok()
+    runtime.journal.acquire_lease(host).await.ok()
 }
 
 /// Checks every session that has changed since the last scan, or had work to do then, and wakes those that have work
@@ -118,41 +167,80 @@ async fn scan_sessions(runtime: &Arc<RuntimeShared>, last: &ScanResult) -> Journ
         let Some(last_entry) = page.last() else { return Ok(found) };
         after = Some(last_entry.key.clone());
         for entry in page.iter().filter(|entry| !entry.trashed) {
-            // The worker of this process does everything. The session is checked after the worker has left.
-            if runtime.works_at(entry.id) {
-                continue;
-            }
-            let heads = (entry.head.seq, entry.inbox_head);
-            let has_changed = last.heads.get(&entry.id) != Some(&heads);
-            let running_tasks = last.running_tasks.get(&entry.id).cloned().unwrap_or_default();
-            let work = if !has_changed && !last.unfinished.contains(&entry.id) {
-                SessionWork { is_due: false, running_tasks }
-            } else {
-                match find_work(runtime, entry).await {
-                    Ok(work) => work,
-                    Err(error) => {
-                        found.unreadable.insert(entry.key.clone(), error.to_string());
-                        continue;
-                    }
-                }
-            };
-            if !work.running_tasks.is_empty() {
-                // Another process should record the ends of these tasks. If it does not, the monitor of this process
-                // does.
-                let slot = runtime.session_slot(&entry.key, Some(entry.id));
-                work.running_tasks.iter().for_each(|task| task_monitor::monitor_task(runtime, &slot, *task));
-                found.running_tasks.insert(entry.id, work.running_tasks);
-            }
-            if !work.is_due {
-                found.heads.insert(entry.id, heads);
-                continue;
-            }
-            found.unfinished.insert(entry.id);
-            if !runtime.worker_backoff.is_backing_off(entry.id) {
-                runtime.session_slot(&entry.key, Some(entry.id)).wake(runtime);
-            }
+            scan_session(runtime, entry, last, &mut found).await;
         }
     }
+}
+
+/// Checks the sessions that the journal lists as due. Those that turn out to be at rest are listed no more.
+async fn scan_due_sessions(
+    runtime: &Arc<RuntimeShared>,
+    cluster: &dyn Cluster,
+    last: &ScanResult,
+) -> JournalResult<ScanResult> {
+    let mut found = ScanResult::default();
+    let mut at_rest: Vec<DueSession> = Vec::new();
+    for due in cluster.due_sessions().await? {
+        if scan_session(runtime, &due.entry, last, &mut found).await == ScanVerdict::AtRest {
+            at_rest.push(due);
+        }
+    }
+    if !at_rest.is_empty() {
+        cluster.settle(&at_rest).await?;
+    }
+    Ok(found)
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum ScanVerdict {
+    /// Nothing runs, and nothing waits.
+    AtRest,
+    /// It has to be looked at again.
+    Active,
+}
+
+/// Checks one session, and wakes it if it has work to do.
+async fn scan_session(
+    runtime: &Arc<RuntimeShared>,
+    entry: &SessionEntry,
+    last: &ScanResult,
+    found: &mut ScanResult,
+) -> ScanVerdict {
+    // The worker of this process does everything. The session is checked after the worker has left.
+    if runtime.works_at(entry.id) {
+        return ScanVerdict::Active;
+    }
+    let heads = (entry.head.seq, entry.inbox_head);
+    let has_changed = last.heads.get(&entry.id) != Some(&heads);
+    let running_tasks = last.running_tasks.get(&entry.id).cloned().unwrap_or_default();
+    let work = if !has_changed && !last.unfinished.contains(&entry.id) {
+        SessionWork { is_due: false, running_tasks }
+    } else {
+        match find_work(runtime, entry).await {
+            Ok(work) => work,
+            Err(error) => {
+                found.unreadable.insert(entry.key.clone(), error.to_string());
+                return ScanVerdict::Active;
+            }
+        }
+    };
+    let has_tasks = !work.running_tasks.is_empty();
+    if has_tasks {
+        // Another process should record the ends of these tasks. If it does not, the monitor of this process
+        // does.
+        let slot = runtime.session_slot(&entry.key, Some(entry.id));
+        work.running_tasks.iter().for_each(|task| task_monitor::monitor_task(runtime, &slot, task.clone()));
+        found.running_tasks.insert(entry.id, work.running_tasks);
+    }
+    if !work.is_due {
+        found.heads.insert(entry.id, heads);
+        return if has_tasks { ScanVerdict::Active } else { ScanVerdict::AtRest };
+    }
+    found.unfinished.insert(entry.id);
+    if !runtime.worker_backoff.is_backing_off(entry.id) {
+        runtime.session_slot(&entry.key, Some(entry.id)).wake(runtime);
+    }
+    ScanVerdict::Active
 }
 
 #[derive(Default)]

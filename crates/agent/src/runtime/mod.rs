@@ -2,6 +2,7 @@
 
 mod builder;
 pub(crate) mod host;
+mod node;
 mod preflight;
 pub(crate) mod slot;
 mod wake_signals;
@@ -18,7 +19,7 @@ use longhaul_journal::{Holder, Journal, SessionEntry};
 use longhaul_keeper::Tasks;
 use longhaul_mcp::McpServers;
 use longhaul_model::{Capabilities, EmbeddingModel, Model, Models};
-use longhaul_protocol::{ClientRequest, Event, EventKind, SessionId, StreamName};
+use longhaul_protocol::{ClientRequest, Event, EventKind, SessionId};
 use longhaul_tools::{ApprovalPolicy, Redact, Tool};
 use tokio::sync::watch;
 use tokio::task::{JoinHandle, JoinSet};
@@ -107,6 +108,8 @@ pub(crate) struct RuntimeShared {
     workers: Mutex<JoinSet<()>>,
     /// Whether this runtime runs sessions that no process holds.
     hosting: AtomicBool,
+    /// Whether this node hands its sessions over to other nodes.
+    draining: watch::Sender<bool>,
     /// True once the workers should stop at their next record.
     suspend: watch::Sender<bool>,
     /// Held during shutdown, so that it happens only once.
@@ -187,6 +190,9 @@ impl Runtime {
     /// Hosts the home: resumes open turns, processes the inboxes of sessions that no process holds, runs the schedules, and
     /// starts the idle jobs. Calling it again does nothing.
     pub async fn start(&self) -> Result<()> {
+        if !self.0.hosting.load(Ordering::SeqCst) {
+            self.0.join_cluster().await?;
+        }
         if !self.0.hosting.swap(true, Ordering::SeqCst) {
             let is_started =
                 self.0.spawn(host::run(self.0.clone())) && self.0.spawn(runner::run(self.0.clone()));
@@ -343,7 +349,7 @@ impl Runtime {
 
     /// The other process that hosts this home, if there is one. A started runtime waits until that process has ended.
     pub async fn other_host(&self) -> Result<Option<Holder>> {
-        let holder = self.0.journal.holder(&StreamName::host()).await?;
+        let holder = self.0.journal.holder(&self.0.own_host_stream()).await?;
         Ok(holder.filter(Holder::is_another))
     }
 

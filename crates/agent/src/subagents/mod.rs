@@ -75,6 +75,7 @@ use longhaul_tools::{SubagentStatus, SubagentTasks};
 
 use crate::runtime::RuntimeShared;
 use child::{ChildState, read_child, stop_child};
+pub(crate) use run::LOCAL_TARGET;
 #[cfg(test)]
 pub(crate) use tool::definition as agent_definition;
 pub(crate) use tool::{AGENT_TOOL, AgentTool};

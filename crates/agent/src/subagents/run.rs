@@ -27,7 +27,7 @@ const ADMISSION_CHECK_INTERVAL: Duration = Duration::from_millis(200);
 pub(super) const RETRY_DELAY: Duration = Duration::from_secs(1);
 /// Reads of the session that may fail one after the other.
 const MAX_READ_FAILURES: u32 = 60;
-const LOCAL_TARGET: &str = "local";
+pub(crate) const LOCAL_TARGET: &str = "local";
 const NOT_BEGUN: &str = "stopped before the subagent began";
 const STARTED: &str = "it works in the background, and you are told when it ends; task_output reads what it said or, with `wait`, waits \
                        for it; task_kill stops it";

@@ -133,6 +133,8 @@ pub(crate) async fn make_model_call(
     worker.commit(records, vec![]).await?;
     let call = prepare_model_call(worker, &reservation).await?;
     let mut blocks = BlockAssembler::default();
+    let mut is_alone = pin!(worker.confirm_alone());
+    worker.wait_for(&mut is_alone, WakeOn::Cancel, None).await?.into_done()?;
     let end = if worker.should_end_turn() {
         AttemptEnd::Stopped(stop_reason(worker))
     } else {

@@ -7,6 +7,9 @@
 //! | the effect | the same | the same: a write that happened is not done again, a command that ended is not started again |
 //! | `tool_finished` | the result | nothing: it is never run again |
 //!
+//! Right before a call begins, the worker makes sure that no other node runs the session by now (`Worker::confirm_alone`): the
+//! process may have been stopped, or cut off from the database, since `tool_started`.
+//!
 //! `outside_run` has the table of a command that the sandbox refused, `user_question` that of a question of the agent.
 
 use std::collections::HashMap;
@@ -110,10 +113,21 @@ impl RunningCalls {
     }
 
     /// Runs a call in its own task, so that a panic ends only this call. A command has its own timeout.
-    fn spawn(&mut self, call: &CallState, effect: Effect, run: RunCall, limit: Duration) {
+    /// It begins when `is_alone` is done.
+    fn spawn(
+        &mut self,
+        call: &CallState,
+        effect: Effect,
+        run: RunCall,
+        limit: Duration,
+        is_alone: impl Future<Output = ()> + Send + 'static,
+    ) {
         let limit = (effect != Effect::Command).then_some(limit);
         let stop = self.stop.clone().with_line(self.lines.line_of(call.id));
-        let handle = self.tasks.spawn(async move { run_with_timeout(limit, run(stop)).await });
+        let handle = self.tasks.spawn(async move {
+            is_alone.await;
+            run_with_timeout(limit, run(stop)).await
+        });
         let is_remote = is_mcp_tool(&with_current_name(call).name);
         self.calls.insert(handle.id(), RunningCall { id: call.id, effect, is_remote, handle });
     }
@@ -190,7 +204,7 @@ pub(crate) async fn run_tool_calls(worker: &mut Worker, ids: &[CallId]) -> Worke
                     withdraw_elicitations(worker, call.id, RUNTIME_ENDED).await?;
                 }
                 let limit = takes_up_to.unwrap_or(worker.runtime().config.tool_time);
-                running.spawn(call, effect, run, limit);
+                running.spawn(call, effect, run, limit, worker.confirm_alone());
             }
         }
     }

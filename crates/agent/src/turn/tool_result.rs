@@ -24,7 +24,8 @@ pub(super) async fn record_result(
 ) -> WorkerResult<()> {
     // A command that continues as a task is recorded in the same append, because a crash in between would lose the
     // task.
-    let started = finished.task.take().map(SessionRecord::TaskStarted);
+    let started =
+        finished.task.take().map(|task| SessionRecord::TaskStarted(worker.runtime().with_node(task)));
     // The monitor may have recorded the end of a subagent before.
     let is_running = |id| worker.state().tasks.get(id).is_some_and(TaskState::is_running);
     let ended = finished.ended.take().filter(|ended| is_running(ended.task_id));

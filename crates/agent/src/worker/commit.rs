@@ -53,6 +53,10 @@ impl SessionLog {
         self.id
     }
 
+    pub(super) fn lease(&self) -> &Lease {
+        &self.lease
+    }
+
     pub(super) fn slot(&self) -> &Arc<SessionSlot> {
         &self.slot
     }

@@ -56,6 +56,12 @@ pub(crate) async fn run(runtime: Arc<RuntimeShared>, slot: Arc<SessionSlot>) {
             _ => {}
         }
         slot.remove_worker(&stop);
+        if let (WorkerStop::TakenOver(JournalError::Draining { stream, .. }), Some(_)) =
+            (&stop, slot.id.get())
+        {
+            // Another node goes on at once instead of at its next look.
+            let _ = runtime.journal.wake_holder(stream).await;
+        }
         return;
     }
 }
@@ -66,6 +72,9 @@ fn describe_stop(stop: &WorkerStop, key: &str) -> Option<String> {
         WorkerStop::Suspended | WorkerStop::HeldElsewhere(_) => None,
         WorkerStop::TakenOver(JournalError::Fenced { holder: Some(holder), .. }) => {
             Some(format!("{holder} took over {key}; it goes on there"))
+        }
+        WorkerStop::TakenOver(JournalError::Draining { .. }) => {
+            Some(format!("this node is draining; {key} goes on at another node"))
         }
         WorkerStop::TakenOver(_) => Some(format!("another process took over {key}; it goes on there")),
         WorkerStop::Failed(error) => Some(error.to_string()),
@@ -79,6 +88,7 @@ async fn run_with_lease(
     forced_end: Option<String>,
 ) -> WorkerResult<()> {
     let id = slot.ensure_id(runtime).await?;
+    runtime.check_run_permission(id).await?;
     let lease = acquire_lease(runtime, slot, id).await?;
     let worked = catch_panic(&slot.key, async {
         let worker = Worker::open(runtime, slot, id, lease.clone()).await?;

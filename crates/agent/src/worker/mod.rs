@@ -37,6 +37,7 @@ use longhaul_protocol::{
 };
 use tokio::time::Instant;
 
+use crate::Error;
 use crate::compaction::plan::ContextLimits;
 use crate::compaction::{close_compaction, compact, drop_quiet_turns, stub_tool_output};
 use crate::memory::{extract_now, remember_ordered};
@@ -60,7 +61,6 @@ use crate::worker::server_tools::{choose_tools, first_tools, recorded_tools, too
 use crate::worker::tasks::record_task_news;
 use crate::worker::toolset::{OfferedTools, Toolset};
 use crate::worker::wait::{WaitOutcome, Waiter, WakeOn, Wakeup};
-use crate::{Error, Result};
 
 /// Works on one session.
 pub(crate) struct Worker {
@@ -73,6 +73,8 @@ pub(crate) struct Worker {
     policy: Policy,
     /// Why the ledger refused the last call.
     refused_call: Option<BudgetCheck>,
+    /// No other node may run the session.
+    is_bound: bool,
 }
 
 /// Why the worker of this process stops in the middle of an action, or does not run the session at all.
@@ -89,6 +91,14 @@ pub(crate) enum WorkerStop {
 }
 
 impl WorkerStop {
+    /// The same for a request that is in the inbox: whichever process runs the session, it goes on there.
+    pub(crate) fn into_taken_over(self) -> Self {
+        match self {
+            Self::HeldElsewhere(error) => Self::TakenOver(error),
+            stop => stop,
+        }
+    }
+
     pub(crate) fn into_error(self) -> Error {
         match self {
             Self::Suspended => Error::Suspended,
@@ -113,7 +123,7 @@ impl From<JournalError> for WorkerStop {
     }
 }
 
-pub(crate) type WorkerResult<T> = std::result::Result<T, WorkerStop>;
+pub(crate) type WorkerResult<T> = Result<T, WorkerStop>;
 
 /// The loop.
 impl Worker {
@@ -122,9 +132,10 @@ impl Worker {
         slot: &Arc<SessionSlot>,
         id: SessionId,
         lease: Lease,
-    ) -> Result<Self> {
+    ) -> WorkerResult<Self> {
         let log = SessionLog::open(runtime, slot, id, lease).await?;
         let state = log.state();
+        let is_bound = runtime.bind_to_node(id, state).await?;
         runtime.restore_session_model(&slot.key, state);
         let chain = runtime.model_chain_of(&slot.key);
         let tools = recorded_tools(runtime, id, state).await.or_else(|| first_tools(runtime, id, state));
@@ -138,6 +149,7 @@ impl Worker {
             toolset,
             log,
             refused_call: None,
+            is_bound,
         })
     }
 
@@ -176,6 +188,10 @@ impl Worker {
         record_task_news(self).await?;
         if self.waiter.is_suspended() {
             return Err(WorkerStop::Suspended);
+        }
+        if !self.is_bound && self.runtime.is_draining() {
+            // Refused if another node is there to take the session.
+            self.runtime.check_run_permission(self.id()).await.map_err(WorkerStop::into_taken_over)?;
         }
         self.update_deadline();
         if self.state().turn.is_none() && self.wants_turn() {
@@ -382,6 +398,12 @@ impl Worker {
             self.policy.forced_end = Some(reason);
         }
         committed
+    }
+
+    /// Done when it is certain that no other process runs the session. An effect on the world waits for this.
+    pub(crate) fn confirm_alone(&self) -> impl Future<Output = ()> + Send + use<> {
+        let (runtime, lease) = (self.runtime.clone(), self.log.lease().clone());
+        async move { runtime.confirm_lease(&lease).await }
     }
 
     /// Shows watchers an event that is not recorded.

@@ -20,6 +20,7 @@ use crate::housekeeping::backoff::RetryDelay;
 use crate::replay::load;
 use crate::runtime::slot::SessionSlot;
 use crate::runtime::{RuntimeShared, lock};
+use crate::subagents::LOCAL_TARGET;
 use crate::subagents::child::{ChildState, end_child_tasks, read_child, stop_child};
 use crate::subagents::watch::ChildWatch;
 
@@ -27,6 +28,9 @@ use crate::subagents::watch::ChildWatch;
 const FIRST_RETRY_DELAY: Duration = Duration::from_secs(1);
 const MAX_RETRY_DELAY: Duration = Duration::from_secs(10);
 const RETRY_DELAY: RetryDelay = RetryDelay::new(FIRST_RETRY_DELAY, MAX_RETRY_DELAY);
+
+/// How often it is checked whether the node of a task was given up.
+const NODE_CHECK_INTERVAL: Duration = Duration::from_secs(3);
 
 /// The tasks that this process monitors, and those that it is killing.
 #[derive(Default)]
@@ -88,27 +92,39 @@ impl TaskMonitor {
 }
 
 /// A task as it is monitored.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct TaskRef {
     pub(crate) id: TaskId,
     /// The session of a subagent.
     pub(crate) child: Option<SessionId>,
+    /// The node whose keeper has the command, where several nodes share the journal.
+    pub(crate) node: Option<Arc<str>>,
 }
 
 impl From<&TaskStarted> for TaskRef {
     fn from(started: &TaskStarted) -> Self {
-        Self { id: started.task_id, child: started.session }
+        let is_of_node = started.session.is_none() && started.target != LOCAL_TARGET;
+        let node = is_of_node.then(|| started.target.as_str().into());
+        Self { id: started.task_id, child: started.session, node }
     }
 }
 
 /// Monitors a task until its end is recorded or the runtime is suspended, and wakes its session. A second call does
 /// nothing.
 pub(crate) fn monitor_task(runtime: &Arc<RuntimeShared>, slot: &Arc<SessionSlot>, started: TaskRef) {
-    let TaskRef { id, child } = started;
+    let TaskRef { id, child, node } = started;
+    let node = node.filter(|node| runtime.is_other_node(node));
     let Some(task) = runtime.task_monitor.insert(id, &slot.key) else { return };
     let asked = Mutex::default();
-    let job =
-        MonitorJob { runtime: runtime.clone(), slot: slot.clone(), id, child, asked, task: task.clone() };
+    let job = MonitorJob {
+        runtime: runtime.clone(),
+        slot: slot.clone(),
+        id,
+        child,
+        node,
+        asked,
+        task: task.clone(),
+    };
     let entry = task.clone();
     let run = async move {
         let mut suspension = job.runtime.suspension();
@@ -130,6 +146,8 @@ struct MonitorJob {
     slot: Arc<SessionSlot>,
     id: TaskId,
     child: Option<SessionId>,
+    /// The other node that has the command.
+    node: Option<Arc<str>>,
     /// The questions of the subagent when its parent last looked.
     asked: Mutex<Vec<QuestionId>>,
     task: Arc<MonitoredTask>,
@@ -177,6 +195,13 @@ impl MonitorJob {
     async fn wait_for_end(&self) {
         if let Some(child) = self.child {
             return self.wait_for_child(child).await;
+        }
+        if let Some(node) = &self.node {
+            // That node reports the end, unless it was given up.
+            while !self.runtime.is_node_gone(node).await {
+                tokio::time::sleep(NODE_CHECK_INTERVAL).await;
+            }
+            return;
         }
         loop {
             let (tasks, id) = (Arc::clone(&self.runtime.tasks), self.id);
@@ -280,7 +305,10 @@ impl MonitorJob {
 /// Kills a task, with retries and back-off. A second call meanwhile does nothing. If the runtime ends first, the next
 /// one kills the task.
 pub(super) fn kill_task(runtime: &Arc<RuntimeShared>, task: TaskRef) {
-    let TaskRef { id, child } = task;
+    let TaskRef { id, child, node } = task;
+    if node.is_some_and(|node| runtime.is_other_node(&node)) {
+        return;
+    }
     if !lock(&runtime.task_monitor.killing).insert(id) {
         return;
     }

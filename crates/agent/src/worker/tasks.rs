@@ -24,7 +24,8 @@ use std::sync::Arc;
 
 use longhaul_journal::Blob;
 use longhaul_protocol::{
-    BlobRef, SessionId, SessionRecord, TaskEnded, TaskId, TaskNews, TaskStarted, TaskStatus, Warning,
+    BlobRef, Record, SessionId, SessionRecord, StreamName, TaskEnded, TaskId, TaskNews, TaskStarted,
+    TaskStatus, Warning,
 };
 use longhaul_tools::{FinishedTask, SessionTask, task_end};
 use tokio::task::spawn_blocking;
@@ -35,6 +36,9 @@ use crate::subagents::child::{
 use crate::subagents::questions::{question_records, shown_name};
 use crate::worker::task_monitor::{TaskRef, kill_task};
 use crate::worker::{Worker, WorkerResult};
+
+/// How much of the last recorded output the end of a lost task has.
+const MAX_LOST_OUTPUT_CHARS: usize = 2_000;
 
 /// Records the reports of the task monitor: tasks that ended, tasks that wait for input. Kills the tasks that the
 /// user wants to end.
@@ -63,8 +67,13 @@ pub(crate) async fn record_finished_tasks(worker: &mut Worker) -> WorkerResult<(
         }
     }
     let tasks = Arc::clone(&worker.runtime().tasks);
+    let is_here = |task: &TaskRef| {
+        let node = task.node.as_ref();
+        task.child.is_none() && !node.is_some_and(|node| worker.runtime().is_other_node(node))
+    };
+    let here: Vec<TaskRef> = running.into_iter().filter(is_here).collect();
     let check = spawn_blocking(move || {
-        let commands = running.into_iter().filter(|task| task.child.is_none()).map(|task| task.id);
+        let commands = here.into_iter().map(|task| task.id);
         commands.filter(|id| matches!(tasks.status(*id), Ok(Some(_)))).collect::<Vec<_>>()
     });
     ended.extend(check.await.unwrap_or_default());
@@ -80,6 +89,13 @@ async fn record_task_ends(worker: &mut Worker, ended: Vec<TaskId>) -> WorkerResu
             let (records, output) = child_news(worker, &task.started, child).await;
             facts.extend(records);
             blobs.extend(output.map(Blob::new));
+            continue;
+        }
+        let node = TaskRef::from(&task.started).node.filter(|node| worker.runtime().is_other_node(node));
+        if let Some(node) = node {
+            if worker.runtime().is_node_gone(&node).await {
+                facts.push(SessionRecord::TaskEnded(lost_with_node(worker, id, &node).await));
+            }
             continue;
         }
         let (tasks, redact) = (Arc::clone(&worker.runtime().tasks), worker.runtime().redact());
@@ -106,6 +122,31 @@ async fn record_task_ends(worker: &mut Worker, ended: Vec<TaskId>) -> WorkerResu
         worker.mark_active();
     }
     worker.commit(facts, blobs).await
+}
+
+/// The end of a task whose node was given up. Its output is on that node; what the model was told of it is on record.
+async fn lost_with_node(worker: &Worker, id: TaskId, node: &str) -> TaskEnded {
+    let stream = StreamName::session(worker.id());
+    let results = worker.runtime().journal.records_of_kind(&stream, "tool_finished").await;
+    let output = |record: &Record| match SessionRecord::decode(record) {
+        Ok(SessionRecord::ToolFinished(finished)) if finished.call == id.call() => Some(finished.content),
+        _ => None,
+    };
+    let told = results.unwrap_or_default().iter().rev().find_map(output).unwrap_or_default();
+    let skipped = told.chars().count().saturating_sub(MAX_LOST_OUTPUT_CHARS);
+    TaskEnded {
+        task_id: id,
+        status: TaskStatus::Lost,
+        exit_code: None,
+        duration_ms: 0,
+        output: None,
+        tail: told.chars().skip(skipped).collect(),
+        message: Some(format!(
+            "node {node} was given up; what the command did after its last recorded output is not known"
+        )),
+        unasked: true,
+        session: None,
+    }
 }
 
 /// What a subagent's parent records of it: its end, with the output that the record refers to, or its questions.

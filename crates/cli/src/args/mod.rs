@@ -8,6 +8,7 @@ mod inbox;
 mod journal;
 mod mcp;
 mod memory;
+mod nodes;
 mod schedules;
 mod sessions;
 mod skills;
@@ -33,6 +34,7 @@ pub(crate) use self::journal::{
 };
 pub(crate) use self::mcp::{McpAddOptions, McpCommand};
 pub(crate) use self::memory::{EditOptions, MemoryCommand, MemoryOptions, MemoryScopeArgs, RememberOptions};
+pub(crate) use self::nodes::NodesCommand;
 pub(crate) use self::schedules::{ScheduleAddOptions, SchedulesCommand};
 pub(crate) use self::sessions::{
     ForkOptions, ForkPoint, ImportOptions, ListOptions, SessionsCommand, ShowOptions,
@@ -268,6 +270,17 @@ pub(crate) enum Command {
     Journal {
         #[command(subcommand)]
         command: JournalCommand,
+    },
+    /// List and drain the nodes that share a journal.
+    ///
+    /// A node is a machine whose journal is in a database (`journal.url`). Lists them if no command is given.
+    #[command(args_conflicts_with_subcommands = true)]
+    Nodes {
+        #[command(subcommand)]
+        command: Option<NodesCommand>,
+        /// Print a JSON array.
+        #[arg(long)]
+        json: bool,
     },
     /// Erase the content of one entry for good.
     ///

@@ -44,6 +44,17 @@ pub(crate) enum SessionsCommand {
         #[arg(long)]
         json: bool,
     },
+    /// Let any node run a session.
+    ///
+    /// Where several nodes share a journal, a session with a work folder runs only on the node that has the folder. A portable session goes
+    /// on at any node, in the folder of the same path there, if there is one.
+    Portable {
+        /// Session, by its key or id.
+        key: Option<String>,
+        /// Print JSON.
+        #[arg(long)]
+        json: bool,
+    },
     /// Move a session to the trash.
     ///
     /// It can be restored for two weeks.
@@ -118,6 +129,7 @@ impl SessionsCommand {
             Self::Show(_)
                 | Self::Rename { .. }
                 | Self::Pin { .. }
+                | Self::Portable { .. }
                 | Self::Delete { .. }
                 | Self::Restore { .. }
         )

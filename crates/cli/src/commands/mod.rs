@@ -19,6 +19,7 @@ pub(crate) mod mcp;
 pub(crate) mod mcp_probe;
 pub(crate) mod memory;
 pub(crate) mod models;
+pub(crate) mod nodes;
 pub(crate) mod remember;
 pub(crate) mod restore;
 pub(crate) mod resume;

@@ -6,8 +6,8 @@ use std::sync::Arc;
 use longhaul_agent::memory_pages::memory_scope_of;
 use longhaul_agent::tasks::{TaskEntry, TaskRegistry, TaskReport};
 use longhaul_agent::{
-    Client, Config, ContextReport, LimitStatus, Redactor, Session, SessionStatus, context_report,
-    instruction_files, limit_status,
+    Client, Config, ContextReport, LimitStatus, Redactor, Session, SessionNode, SessionStatus,
+    context_report, instruction_files, limit_status,
 };
 use longhaul_journal::Journal;
 use longhaul_memory::{MemoryCalls, consolidation_calls};
@@ -159,6 +159,13 @@ impl StatusReport {
         if let Some(holder) = &self.status.run_by {
             lines.push(named("run by", holder.to_string()));
         }
+        if let Some(node) = &self.status.node {
+            lines.push(named("node", node_text(node)));
+            if node.is_away() {
+                let key = truncate(&self.status.key, 200);
+                lines.push(named("", format!("to let other nodes run it: longhaul sessions portable {key}")));
+            }
+        }
         lines.extend(self.limits.iter().map(|limit| named("limit", limit_text(limit))));
         let limits = state.rate_limits.iter();
         lines.extend(limits.map(|(name, value)| {
@@ -256,11 +263,24 @@ impl StatusReport {
             "work_dir": state.created.as_ref().and_then(|created| created.work_dir.as_deref()),
             "instructions": self.instructions,
             "run_by": self.status.run_by.as_ref().map(|holder| json!({"host": holder.host, "pid": holder.pid})),
+            "node": self.status.node.as_ref().map(|node| json!({
+                "id": node.id, "away": node.is_away(), "seen_ago_ms": node.report.as_ref().map(|report| report.seen_ago_ms),
+            })),
             "limits": self.limits,
             "rate_limits": state.rate_limits,
             "questions": self.status.questions.iter().map(question).collect::<Vec<_>>(),
             "tasks": self.tasks.iter().map(TaskReport::from).collect::<Vec<_>>(),
         })
+    }
+}
+
+/// The node that a session is bound to, and whether it is there.
+fn node_text(node: &SessionNode) -> String {
+    let id = truncate(&node.id, 64);
+    match &node.report {
+        Some(report) if node.is_away() => format!("waits for node {id}, {}", report.last_seen()),
+        Some(_) => id,
+        None => format!("waits for node {id}, which never joined"),
     }
 }
 

@@ -1,7 +1,6 @@
 use std::time::{Duration, Instant};
 
 use crate::{Append, Error, Holder, Journal, WakeSignal};
-use longhaul_protocol::StreamName;
 
 use super::{LEASE_EXPIRY, Place, a_stream, append_notes, note, texts};
 
@@ -181,7 +180,8 @@ pub async fn a_ring_for_a_stream_that_nobody_holds_reaches_the_host(place: &impl
     let (held, free) = (a_stream(), a_stream());
     let (host, visitor) = (place.open().await, place.open().await);
     let mut rings = host.wake_signals().await.unwrap();
-    host.acquire_lease(&StreamName::host()).await.unwrap();
+    let of_host = host.host_for(&free).await.unwrap();
+    host.acquire_lease(&of_host).await.unwrap();
     let lease = visitor.acquire_lease(&held).await.unwrap();
     visitor.release_lease(&lease).await.unwrap();
 

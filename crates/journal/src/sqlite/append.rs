@@ -132,6 +132,8 @@ pub(crate) fn apply_name_change(db: &Connection, change: &NameChange) -> rusqlit
             db.prepare_cached("DELETE FROM pinned WHERE id = ?1")?.execute([id.to_string()])?;
             db.prepare_cached("DELETE FROM sessions WHERE id = ?1")?.execute([id.to_string()])
         }
+        // A file belongs to one machine.
+        NameChange::Place { .. } => Ok(0),
     }
 }
 

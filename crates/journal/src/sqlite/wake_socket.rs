@@ -56,6 +56,16 @@ struct Receivers {
     subscribers: Mutex<Option<mpsc::Sender<Subscriber>>>,
 }
 
+impl Receivers {
+    /// Passes on a subscriber. If there is no receiver, or its queue is full, dropping the subscriber disconnects it, and
+    /// it may try again.
+    fn pass_on(&self, subscriber: Subscriber) {
+        if let Some(receiver) = lock(&self.subscribers).as_ref() {
+            let _ = receiver.try_send(subscriber);
+        }
+    }
+}
+
 /// The server side: this process's socket.
 pub struct WakeSocket {
     /// `None` once closed, which tells every receiver that nothing more will come.
@@ -155,6 +165,13 @@ impl WakeSocket {
         }
     }
 
+    /// Subscribes to a stream of this process itself, without the socket.
+    pub fn subscribe(&self, stream: &StreamName) -> Result<Subscription> {
+        let (subscriber, subscription) = Subscriber::pair(stream.clone());
+        self.receivers()?.pass_on(subscriber);
+        Ok(subscription)
+    }
+
     fn receivers(&self) -> Result<Arc<Receivers>> {
         lock(&self.receivers).clone().ok_or(Error::Closed)
     }
@@ -199,9 +216,7 @@ async fn serve_client(client: UnixStream, receivers: Weak<Receivers>) -> Option<
             let _ = receivers.wakes.send(stream);
         }
         if let Some(stream) = message.watch {
-            let subscriber = Subscriber::new(stream, lines.into_inner().into_inner().into_inner());
-            // If the queue is full, dropping the subscriber disconnects it, and it may try again.
-            let _ = lock(&receivers.subscribers).as_ref()?.try_send(subscriber);
+            receivers.pass_on(Subscriber::new(stream, lines.into_inner().into_inner().into_inner()));
             return Some(());
         }
     }

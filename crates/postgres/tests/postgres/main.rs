@@ -11,6 +11,8 @@ mod copies;
 mod direct;
 mod faults;
 mod histories;
+mod node_links;
+mod nodes;
 mod pooled;
 mod process_histories;
 mod wakes;

@@ -18,6 +18,7 @@
 //! | `schedules` | schedules: list, make, change, pause, resume, run, delete |
 //! | `statement` | what was spent, and on what |
 //! | `installation` | status, config and checks of this installation |
+//! | `nodes` | the machines that share the journal |
 //! | `list`, `path` | lists in pages; parameters in paths |
 //! | `named_session` | the session that a path names |
 
@@ -33,6 +34,7 @@ mod mcp;
 mod memory;
 pub(crate) mod models;
 mod named_session;
+mod nodes;
 pub(crate) mod orders;
 mod path;
 mod questions;
@@ -75,6 +77,7 @@ pub(crate) fn routes() -> Vec<Route> {
         schedules::routes(),
         statement::routes(),
         installation::routes(),
+        nodes::routes(),
     ]
     .into_iter()
     .flatten()

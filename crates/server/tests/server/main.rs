@@ -4,6 +4,7 @@
 
 mod agent_questions;
 mod attacks;
+mod cluster;
 mod console_lists;
 mod content;
 mod docs;
@@ -18,6 +19,7 @@ mod mcp;
 mod mcp_killed;
 mod mcp_questions;
 mod memory;
+mod nodes;
 mod openai;
 mod openai_followers;
 mod openai_models;

@@ -76,6 +76,12 @@ impl TestServer {
         Self::start(home, model, &[(token, Scope::Admin)], test_options(), |_| ()).await
     }
 
+    /// A server that was also given this token, with all rights.
+    pub(crate) async fn with_given_token(token: &str, options: ServerOptions) -> Self {
+        let model = Arc::new(ScriptedModel::from_json("[]").unwrap());
+        Self::start(TestHome::new(), model, &[(token, Scope::Admin)], options, |_| ()).await
+    }
+
     /// The next server of the same home, after a proper end of this one. It listens on another port.
     pub(crate) async fn restart(self) -> Self {
         let Self { home, runtime, server, model, .. } = self;

@@ -125,13 +125,13 @@ impl FollowReader {
 
     /// The process that holds the session. If there is none, the host, which would take it.
     async fn find_holder(&self) -> longhaul_journal::Result<Option<Holder>> {
-        for stream in [&self.stream, &StreamName::host()] {
-            let holder = self.sources.journal.holder(stream).await?;
-            if let Some(holder) = holder.filter(|holder| !holder.is_gone()) {
-                return Ok(Some(holder));
-            }
+        let journal = &self.sources.journal;
+        let is_there = |holder: &Holder| !holder.is_gone();
+        if let Some(holder) = journal.holder(&self.stream).await?.filter(is_there) {
+            return Ok(Some(holder));
         }
-        Ok(None)
+        let host = journal.host_for(&self.stream).await?;
+        Ok(journal.holder(&host).await?.filter(is_there))
     }
 
     /// Waits for the next line, at most until `until`, and handles it. Returns `false` if the next poll is due at

@@ -11,8 +11,9 @@ use crate::client::watch::{NextItem, Watched, Watcher};
 use crate::runtime::RuntimeShared;
 use crate::runtime::slot::SessionSlot;
 
-/// The most followers to serve at once. Further connections are closed, and those followers poll the records.
-const MAX_SOCKET_FOLLOWERS: usize = 64;
+/// The most followers to serve at once, of this machine and of other nodes. Further connections are closed, and those followers poll
+/// the records.
+const MAX_SOCKET_FOLLOWERS: usize = 1_024;
 /// Lines are collected up to this many bytes and then sent.
 const SEND_BATCH_BYTES: usize = 64 << 10;
 

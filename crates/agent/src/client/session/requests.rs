@@ -1,5 +1,6 @@
 //! Requests that wait for their outcome: a message, a compaction, the end of the open turn.
 
+use longhaul_journal::Error as JournalError;
 use longhaul_protocol::{CompactDone, Seq, StreamName, TurnEnded};
 
 use super::{Link, Session};
@@ -88,6 +89,10 @@ impl Session {
                 Link::Detached { .. } => Ok(RequestOutcome::Abandoned),
             };
             let outcome = match (here, self.known_id().await?) {
+                // What was sent is in the inbox, and the node that has to answer is away.
+                (Err(WorkerStop::HeldElsewhere(error)), _) if is_handed_over && waits_for_node(&error) => {
+                    return Err(error.into());
+                }
                 (Ok(RequestOutcome::Abandoned) | Err(WorkerStop::HeldElsewhere(_)), Some(id)) => {
                     self.remote(id).run(&request, current, sink.as_mut()).await?
                 }
@@ -126,4 +131,9 @@ impl Session {
             None => Ok(None),
         }
     }
+}
+
+/// Whether only a node that is away may run the session.
+fn waits_for_node(error: &JournalError) -> bool {
+    matches!(error, JournalError::OtherNode { is_live: false, .. })
 }

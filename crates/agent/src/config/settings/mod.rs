@@ -3,6 +3,7 @@
 
 mod context;
 mod model;
+mod node;
 mod permission;
 mod server;
 
@@ -13,6 +14,7 @@ pub use longhaul_mcp::McpSettings;
 use longhaul_protocol::ScheduleSpec;
 use longhaul_tools::ScopeConfig;
 pub use model::{ModelSettings, RetrySettings};
+pub use node::NodeSettings;
 pub use permission::{
     Approval, ApprovalRule, ApprovalSettings, SandboxMode, SandboxNetwork, SandboxSettings, WithoutSandbox,
 };
@@ -57,6 +59,8 @@ pub struct Settings {
     pub terminal: TerminalSettings,
     /// Where the journal is stored.
     pub journal: JournalSettings,
+    /// This machine among several that share a journal.
+    pub node: NodeSettings,
     /// The HTTP server.
     pub server: ServerSettings,
     /// Schedules, as `[[schedule]]`: what the agent does by itself, and when.

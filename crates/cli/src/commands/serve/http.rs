@@ -5,7 +5,7 @@ use std::net::{SocketAddr, ToSocketAddrs};
 use std::path::Path;
 use std::sync::mpsc::sync_channel;
 
-use longhaul_agent::{Config, Runtime};
+use longhaul_agent::{ClusterToken, Config, Runtime};
 use longhaul_journal::Journal as _;
 use longhaul_protocol::PrintablePath;
 use longhaul_server::{
@@ -70,6 +70,7 @@ impl PreparedServer {
             allowed_hosts: settings.allowed_hosts.clone(),
             allowed_origins: settings.allowed_origins.clone(),
             tls,
+            cluster_token: ClusterToken::from_variable(config.settings.node.token_env.as_deref())?,
             access_log: (globals.verbose > 0).then(print_access_log),
             ..ServerOptions::default()
         };

@@ -13,6 +13,7 @@ pub(crate) mod import;
 pub(crate) mod list;
 pub(crate) mod overview;
 pub(crate) mod pin;
+pub(crate) mod portable;
 pub(crate) mod prune;
 pub(crate) mod rename;
 pub(crate) mod report;
@@ -61,6 +62,9 @@ pub(crate) async fn run(
         }
         SessionsCommand::Pin { key, off, json } => {
             pin::run(globals, &named_session(globals, key)?, off, json).await
+        }
+        SessionsCommand::Portable { key, json } => {
+            portable::run(globals, &named_session(globals, key)?, json).await
         }
         SessionsCommand::Delete { key, now, json } => {
             delete::run(globals, &named_session(globals, key)?, now, json).await
