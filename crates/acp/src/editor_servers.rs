@@ -82,6 +82,7 @@ fn parse_server(server: &Value) -> Result<(String, ServerSettings), String> {
         url: server.url,
         headers: pairs(server.headers),
         variables: pairs(server.env),
+        is_of_folder: true,
         shared: false,
         ..ServerSettings::default()
     };

@@ -62,6 +62,7 @@ pub(crate) fn launch_server(
 ) -> Result<LaunchedServer> {
     let (environment, mut warnings) =
         server_environment(settings, |name| std::env::var(name).ok(), std::env::vars());
+    let settings = &expand_command(settings, &mut warnings);
     find_program(&settings.command, environment.get("PATH").map(String::as_str), place.scope.work_dir())?;
     place.scope.check_work_dir().map_err(|error| Error::NotStarted(error.to_string()))?;
     note_use(own_folder);
@@ -76,7 +77,7 @@ pub(crate) fn launch_server(
     let spec = Spec {
         format: FORMAT,
         task_id: id,
-        command: command_line(&settings.command, &settings.args),
+        command: command_line(settings, place.scope.work_dir()),
         work_dir: place.scope.work_dir().to_owned(),
         environment: confined.environment,
         output_cap: STDERR_CAP_BYTES,
@@ -159,11 +160,48 @@ pub(crate) fn find_program(command: &str, path: Option<&str>, work_dir: &Path) -
     })
 }
 
+/// The settings with the variables in the command and its arguments, which the file of a project may have, replaced by their values.
+fn expand_command(settings: &ServerSettings, warnings: &mut Vec<String>) -> ServerSettings {
+    let mut expanded = settings.clone();
+    if !settings.is_of_folder {
+        return expanded;
+    }
+    for word in std::iter::once(&mut expanded.command).chain(&mut expanded.args) {
+        match expand_variables(word, |name| std::env::var(name).ok()) {
+            Ok(value) => *word = value,
+            Err(missing) => warnings.push(format!("the variable {missing} is not set")),
+        }
+    }
+    expanded
+}
+
 /// A command line for the shell that replaces the shell by the program.
-fn command_line(command: &str, args: &[String]) -> String {
-    let words = std::iter::once(command).chain(args.iter().map(String::as_str));
-    let quoted: Vec<String> = words.map(single_quoted).collect();
-    format!("exec {}", quoted.join(" "))
+///
+/// The user's own server begins in the root folder. In the work folder, what a stranger put there could pass for the server and get its
+/// keys: `npx` prefers the folder's packages and reads its `.npmrc`, and Python imports from it. Paths in its arguments stay those of
+/// the work folder.
+fn command_line(settings: &ServerSettings, work_dir: &Path) -> String {
+    let ServerSettings { command, args, is_of_folder, .. } = settings;
+    let in_work_dir = |word: &str| match *is_of_folder || !is_path_in(word, work_dir) {
+        true => word.to_owned(),
+        false if word == "." => work_dir.to_string_lossy().into_owned(),
+        false => work_dir.join(word.strip_prefix("./").unwrap_or(word)).to_string_lossy().into_owned(),
+    };
+    let command = match command.contains('/') {
+        true => work_dir.join(command).to_string_lossy().into_owned(),
+        false => command.clone(),
+    };
+    let words = std::iter::once(command).chain(args.iter().map(|word| in_work_dir(word)));
+    let quoted: Vec<String> = words.map(|word| single_quoted(&word)).collect();
+    let begin = if *is_of_folder { "" } else { "cd / && " };
+    format!("{begin}exec {}", quoted.join(" "))
+}
+
+/// Whether an argument is a path in the work folder: one that says so, or the name of a file there with an extension.
+fn is_path_in(word: &str, work_dir: &Path) -> bool {
+    let says_so = matches!(word, "." | "..") || word.starts_with("./") || word.starts_with("../");
+    let is_file_name = !word.starts_with('-') && !word.contains('/') && Path::new(word).extension().is_some();
+    says_so || (is_file_name && work_dir.join(word).is_file())
 }
 
 #[cfg(test)]

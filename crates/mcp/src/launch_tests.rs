@@ -20,11 +20,36 @@ fn a_server_gets_the_variables_that_are_named_and_no_others() {
     assert_eq!(warnings, ["the variable MISSING is not set"]);
 }
 
+fn settings(command: &str, args: &[&str]) -> ServerSettings {
+    let args = args.iter().map(|word| (*word).to_owned()).collect();
+    ServerSettings { command: command.to_owned(), args, ..ServerSettings::default() }
+}
+
 #[test]
 fn the_words_of_a_command_reach_it_as_they_are() {
-    let args = ["a b".to_owned(), "$HOME".to_owned(), "it's".to_owned()];
+    let npx = settings("npx", &["a b", "$HOME", "it's"]);
 
-    assert_eq!(command_line("npx", &args), r"exec 'npx' 'a b' '$HOME' 'it'\''s'");
+    assert_eq!(command_line(&npx, Path::new("/w")), r"cd / && exec 'npx' 'a b' '$HOME' 'it'\''s'");
+}
+
+/// P7: what a stranger put into the work folder does not pass for the user's server.
+#[test]
+fn the_users_server_begins_outside_of_the_work_folder_and_finds_its_paths() {
+    let folder = tempfile::tempdir().unwrap();
+    std::fs::create_dir_all(folder.path().join("@scope/server")).unwrap();
+    std::fs::write(folder.path().join("server.py"), "").unwrap();
+    let args = ["-m", "@scope/server", "server.py", ".", "./data", "missing.py"];
+
+    let own = command_line(&settings("python3", &args), folder.path());
+    let of_project = ServerSettings { is_of_folder: true, ..settings("python3", &args) };
+
+    let work = folder.path().display();
+    let expected = format!(
+        "cd / && exec 'python3' '-m' '@scope/server' '{work}/server.py' '{work}' '{work}/data' 'missing.py'"
+    );
+    assert_eq!(own, expected);
+    let as_written = "exec 'python3' '-m' '@scope/server' 'server.py' '.' './data' 'missing.py'";
+    assert_eq!(command_line(&of_project, folder.path()), as_written);
 }
 
 #[test]
@@ -33,4 +58,16 @@ fn a_missing_program_is_named_before_anything_starts() {
 
     let expected = "the command `no-such-program` is not on the PATH; install it, or correct `command`";
     assert_eq!(error.to_string(), expected);
+}
+
+#[test]
+fn a_project_may_name_variables_in_a_command_and_a_user_writes_what_is_meant() {
+    let words = settings("${NO_SUCH_VARIABLE:-npx}", &["${NO_SUCH_VARIABLE}", "${CARGO_PKG_NAME}"]);
+    let of_project = ServerSettings { is_of_folder: true, ..words.clone() };
+    let mut warnings = Vec::new();
+
+    let expanded = expand_command(&of_project, &mut warnings);
+
+    assert_eq!((expanded.command.as_str(), expanded.args[1].as_str()), ("npx", "longhaul-mcp"));
+    assert_eq!((warnings.len(), expand_command(&words, &mut warnings)), (1, words));
 }

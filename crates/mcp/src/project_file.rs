@@ -63,6 +63,7 @@ fn parse_server(name: &str, value: Value) -> Result<ServerSettings, String> {
         headers: server.headers,
         enabled: !server.disabled,
         variables: valued,
+        is_of_folder: true,
         ..ServerSettings::default()
     };
     settings.transport()?;

@@ -75,6 +75,9 @@ pub struct ServerSettings {
     /// Variables with their values, as a `.mcp.json` may have them. A value may contain `${VARIABLE}`.
     #[serde(skip)]
     pub variables: BTreeMap<String, String>,
+    /// Whether it belongs to the work folder: a trusted project or an editor brought it. Then its program begins there.
+    #[serde(skip)]
+    pub is_of_folder: bool,
 }
 
 impl Default for ServerSettings {
@@ -92,6 +95,7 @@ impl Default for ServerSettings {
             timeout_s: 60,
             enabled: true,
             variables: BTreeMap::new(),
+            is_of_folder: false,
         }
     }
 }

@@ -5,6 +5,8 @@ mod import;
 mod login;
 mod serve;
 
+use std::io::IsTerminal;
+
 use longhaul_agent::Config;
 use longhaul_agent::config::ProjectServersFile;
 use longhaul_agent::mcp::{
@@ -49,6 +51,9 @@ struct ServerRow {
     source: String,
     /// Whether a session in this folder uses it.
     used: bool,
+    /// Why not, if it is enabled.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    unused_because: Option<&'static str>,
     /// Whether you are logged in there, if it asks for that.
     login: LoginState,
 }
@@ -61,17 +66,20 @@ fn list(globals: &GlobalArgs, as_json: bool) -> anyhow::Result<u8> {
         .mcp
         .servers
         .iter()
-        .map(|(name, settings)| row(name, settings, "config".to_owned(), true))
+        .map(|(name, settings)| row(name, settings, "config".to_owned(), None))
         .collect();
     // A file that can't be read offers no servers; `longhaul mcp check` and `longhaul trust` say why.
     if let Ok(Some(file)) = ProjectServersFile::find(&config.home, &globals.sources()?) {
         let is_trusted = file.refusal().is_none();
-        let own = |name: &String| config.settings.mcp.servers.contains_key(name);
+        let unused_because = |name: &String| match config.settings.mcp.servers.contains_key(name) {
+            true => Some("you have a server of this name"),
+            false => (!is_trusted).then_some("not trusted; `longhaul trust` shows it"),
+        };
         let source = file.path.printable().to_string();
         let of_project = file
             .servers
             .iter()
-            .map(|(name, settings)| row(name, settings, source.clone(), is_trusted && !own(name)));
+            .map(|(name, settings)| row(name, settings, source.clone(), unused_because(name)));
         rows.extend(of_project);
     }
     for row in rows.iter_mut().filter(|row| row.used) {
@@ -92,17 +100,19 @@ fn list(globals: &GlobalArgs, as_json: bool) -> anyhow::Result<u8> {
             (true, true, LoginState::Needed) => {
                 format!("  # needs a login: `longhaul mcp login {}`", row.name)
             }
-            (true, false, _) => {
-                "  # not used: not trusted yet (`longhaul trust`), or you have a server of this name"
-                    .to_owned()
-            }
+            (true, false, _) => format!("  # not used: {}", row.unused_because.unwrap_or_default()),
         };
         line(format!("{}  {}{state}", row.name, row.target))?;
     }
     Ok(exit::DONE)
 }
 
-fn row(name: &str, settings: &ServerSettings, source: String, is_usable: bool) -> ServerRow {
+fn row(
+    name: &str,
+    settings: &ServerSettings,
+    source: String,
+    unused_because: Option<&'static str>,
+) -> ServerRow {
     let words = std::iter::once(&settings.command).chain(&settings.args);
     let target = match settings.url.is_empty() {
         true => words.map(String::as_str).collect::<Vec<_>>().join(" "),
@@ -115,13 +125,23 @@ fn row(name: &str, settings: &ServerSettings, source: String, is_usable: bool) -
         enabled: settings.enabled,
         shared: settings.shared,
         source,
-        used: is_usable && settings.enabled,
+        used: unused_because.is_none() && settings.enabled,
+        unused_because: unused_because.filter(|_| settings.enabled),
         login: LoginState::NotNeeded,
     }
 }
 
 fn add(globals: &GlobalArgs, options: McpAddOptions) -> anyhow::Result<u8> {
     check_server_name(&options.name).map_err(bad_usage)?;
+    if let Some(named) = options.env.iter().find(|name| !is_variable_name(name)) {
+        let name = named.split('=').next().unwrap_or_default();
+        return Err(bad_usage(format!(
+            "--env takes the name of a variable, not {named:?}: `--env {name}` passes on the value that {name} has when the server starts"
+        )));
+    }
+    if let Some(url) = options.url.as_ref().filter(|url| !is_web_address(url)) {
+        return Err(bad_usage(format!("--url takes an http or https address, not {url:?}")));
+    }
     let mut command = options.command.into_iter();
     let settings = ServerSettings {
         command: command.next().unwrap_or_default(),
@@ -142,6 +162,18 @@ fn add(globals: &GlobalArgs, options: McpAddOptions) -> anyhow::Result<u8> {
     Ok(exit::DONE)
 }
 
+fn is_variable_name(name: &str) -> bool {
+    let is_allowed = |character: char| character.is_ascii_alphanumeric() || character == '_';
+    !name.is_empty()
+        && name.chars().all(is_allowed)
+        && !name.starts_with(|first: char| first.is_ascii_digit())
+}
+
+/// Whether it is an address that a server can have. It may contain variables.
+fn is_web_address(url: &str) -> bool {
+    ["https://", "http://"].iter().any(|scheme| url.strip_prefix(scheme).is_some_and(|rest| !rest.is_empty()))
+}
+
 fn parse_header(header: &str) -> anyhow::Result<(String, String)> {
     let (name, value) = header
         .split_once(':')
@@ -158,6 +190,9 @@ fn remove(globals: &GlobalArgs, name: &str) -> anyhow::Result<u8> {
 
 async fn check(globals: &GlobalArgs, name: Option<&str>, as_json: bool) -> anyhow::Result<u8> {
     let config = config::load(globals)?;
+    if std::io::stderr().is_terminal() {
+        note("starting MCP servers; one that has to be fetched may take two minutes");
+    }
     let statuses = longhaul_agent::check_servers(&config, name).await?;
     if let (Some(name), true) = (name, statuses.is_empty()) {
         return Err(unknown_server(&config, name));
