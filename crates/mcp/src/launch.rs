@@ -77,7 +77,7 @@ pub(crate) fn launch_server(
     let spec = Spec {
         format: FORMAT,
         task_id: id,
-        command: command_line(settings, place.scope.work_dir()),
+        command: command_line(&settings.command, &settings.args),
         work_dir: place.scope.work_dir().to_owned(),
         environment: confined.environment,
         output_cap: STDERR_CAP_BYTES,
@@ -176,32 +176,10 @@ fn expand_command(settings: &ServerSettings, warnings: &mut Vec<String>) -> Serv
 }
 
 /// A command line for the shell that replaces the shell by the program.
-///
-/// The user's own server begins in the root folder. In the work folder, what a stranger put there could pass for the server and get its
-/// keys: `npx` prefers the folder's packages and reads its `.npmrc`, and Python imports from it. Paths in its arguments stay those of
-/// the work folder.
-fn command_line(settings: &ServerSettings, work_dir: &Path) -> String {
-    let ServerSettings { command, args, is_of_folder, .. } = settings;
-    let in_work_dir = |word: &str| match *is_of_folder || !is_path_in(word, work_dir) {
-        true => word.to_owned(),
-        false if word == "." => work_dir.to_string_lossy().into_owned(),
-        false => work_dir.join(word.strip_prefix("./").unwrap_or(word)).to_string_lossy().into_owned(),
-    };
-    let command = match command.contains('/') {
-        true => work_dir.join(command).to_string_lossy().into_owned(),
-        false => command.clone(),
-    };
-    let words = std::iter::once(command).chain(args.iter().map(|word| in_work_dir(word)));
-    let quoted: Vec<String> = words.map(|word| single_quoted(&word)).collect();
-    let begin = if *is_of_folder { "" } else { "cd / && " };
-    format!("{begin}exec {}", quoted.join(" "))
-}
-
-/// Whether an argument is a path in the work folder: one that says so, or the name of a file there with an extension.
-fn is_path_in(word: &str, work_dir: &Path) -> bool {
-    let says_so = matches!(word, "." | "..") || word.starts_with("./") || word.starts_with("../");
-    let is_file_name = !word.starts_with('-') && !word.contains('/') && Path::new(word).extension().is_some();
-    says_so || (is_file_name && work_dir.join(word).is_file())
+fn command_line(command: &str, args: &[String]) -> String {
+    let words = std::iter::once(command).chain(args.iter().map(String::as_str));
+    let quoted: Vec<String> = words.map(single_quoted).collect();
+    format!("exec {}", quoted.join(" "))
 }
 
 #[cfg(test)]

@@ -75,7 +75,7 @@ pub struct ServerSettings {
     /// Variables with their values, as a `.mcp.json` may have them. A value may contain `${VARIABLE}`.
     #[serde(skip)]
     pub variables: BTreeMap<String, String>,
-    /// Whether it belongs to the work folder: a trusted project or an editor brought it. Then its program begins there.
+    /// Whether a trusted project or an editor brought it. Then its command and arguments may have variables, too.
     #[serde(skip)]
     pub is_of_folder: bool,
 }

@@ -25,6 +25,9 @@ use crate::said;
 use crate::subagents::{agent, call, child_records, children, scripts, turn_ends};
 use crate::wire::facts;
 
+/// The longest that a tree may take to come to its rest.
+const TEST_TIMEOUT: Duration = Duration::from_secs(60);
+
 fn routes(background: bool) -> [(&'static str, Value); 2] {
     let child = json!([call("exec", &json!({"command": "echo worked >> log.txt"})), "The result."]);
     let parent = json!([agent(&json!({"prompt": "Work.", "background": background})), "One.", "Two."]);
@@ -175,10 +178,10 @@ impl Event {
         config
     }
 
-    /// `sleep` with a number by which the process can be found.
-    fn routes(self, sleep: &str) -> [(&'static str, Value); 2] {
+    /// `waiting` is a command that never ends, with a number by which its process can be found.
+    fn routes(self, waiting: &str) -> [(&'static str, Value); 2] {
         let command = match self {
-            Self::Stop => format!("touch began; exec {sleep}"),
+            Self::Stop => format!("touch began; exec {waiting}"),
             Self::Question => "echo asked >> log.txt".to_owned(),
         };
         let child = json!([call("exec", &json!({ "command": command })), "The result."]);
@@ -218,16 +221,14 @@ fn is_running(command: &str) -> bool {
 /// Plays the event up to the crash, then with a fresh runtime to its end, and checks what must be so. Returns the appends before the crash.
 fn play_event(event: Event, crash: Option<Crash>) -> usize {
     let place = TestHome::in_memory();
-    let sleep = format!(
-        "sleep 3600.{}",
-        SessionId::generate().made_at().0 % 1_000_000 + i64::from(std::process::id())
-    );
+    let number = SessionId::generate().made_at().0 % 1_000_000 + i64::from(std::process::id());
+    let waiting = format!("tail -s 3600.{number} -f /dev/null");
     let block_on = |is_resumed: bool| {
         let tokio =
             tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
         let appends = tokio.block_on(async {
             let journal = FaultyJournal::of_trees(place.journal().await, crash.filter(|_| !is_resumed));
-            let builder = RuntimeBuilder::new(event.config(&place)).model(scripts(event.routes(&sleep)));
+            let builder = RuntimeBuilder::new(event.config(&place)).model(scripts(event.routes(&waiting)));
             let runtime = builder.journal(journal.clone()).open().await.unwrap();
             let session = runtime.session("a").await.unwrap();
             if is_resumed {
@@ -236,11 +237,15 @@ fn play_event(event: Event, crash: Option<Crash>) -> usize {
             tokio::select! {
                 () = journal.crashed() => {}
                 () = event.happen(&place, &session, is_resumed) => {}
+                () = tokio::time::sleep(TEST_TIMEOUT) => {
+                    let state = session.state().await.unwrap();
+                    panic!("{event:?}, {crash:?}, resumed: {is_resumed}: no rest; {:?} {:?}", journal.appends(), state.turn);
+                }
             }
-            if is_resumed {
-                runtime.shutdown().await.unwrap();
+            match is_resumed {
+                true => runtime.shutdown().await.unwrap(),
+                false => journal.release_leases().await,
             }
-            journal.release_leases().await;
             journal.appends()
         });
         // The command runs on, and a thread that waits for its keeper.
@@ -272,7 +277,7 @@ fn play_event(event: Event, crash: Option<Crash>) -> usize {
                     ends.iter().all(|end| *end == Outcome::Cancelled) && ends.len() <= 1
                 };
                 assert!(of_children.iter().all(is_stopped), "{context}: {of_children:?}");
-                assert!(!is_running(&sleep), "{context}: a command runs after the cancel");
+                assert!(!is_running(&waiting), "{context}: a command runs after the cancel");
             }
             Event::Question => {
                 assert_eq!(outcomes(&records), [Outcome::Completed], "{context}");
