@@ -15,6 +15,8 @@ const RECORDS_PER_HIT: usize = 6;
 const FOUND_PER_HIT: usize = 2;
 /// Extracts to read for each wanted hit: few of their items match.
 const EXTRACTS_PER_HIT: usize = 4;
+/// Entries to rank at least, however few are shown.
+const MIN_RANKED: usize = 10;
 /// Scores that differ by less than this share are ties.
 const TIE_MARGIN: f64 = 0.1;
 /// The bytes of an entry beside its text: its reference, the time and the speaker.
@@ -59,7 +61,8 @@ pub async fn recall_with(
     budget: RecallBudget,
     finder: Option<&dyn Finder>,
 ) -> Result<Recalled> {
-    let most = budget.entries;
+    // Ranked among more than are shown, so that the first entries are the same for each limit.
+    let most = budget.entries.max(MIN_RANKED);
     let record_streams = || places.sessions_with_records().map(StreamName::session).collect();
     let extract_streams = places.sessions.iter().map(|(session, _)| StreamName::extract(*session)).collect();
     let query = |streams, limit| search_query(places, question, streams, limit);
@@ -81,7 +84,7 @@ pub async fn recall_with(
     let mut candidates = pages::candidates(places, &scorer);
     candidates.extend(dedup_candidates(items, records));
     let mut ranked = rank_candidates(candidates);
-    ranked.truncate(most);
+    ranked.truncate(budget.entries);
     Ok(Recalled { hits: show_within(ranked, budget), unindexed, warning })
 }
 

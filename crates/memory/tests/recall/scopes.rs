@@ -145,6 +145,29 @@ async fn what_was_compacted_is_found_after_a_restart_and_its_summary_is_not() {
     assert!(found.iter().all(|found| found.sources.iter().all(|seq| *seq <= later)), "{found:?}");
 }
 
+/// Y11: how many are shown changes nothing about which come first.
+#[tokio::test(flavor = "multi_thread")]
+async fn the_first_entries_are_the_same_for_each_limit() {
+    let (_folder, journal) = journal().await;
+    let session = SessionId::generate();
+    for word in ["one", "two", "three", "four", "five", "six"] {
+        said(&journal, session, &format!("The {word} port of the harbour is open.")).await;
+        said(&journal, session, &format!("A port {word}.")).await;
+    }
+    let places = places(&journal, "mine", &[session]).await;
+    let first = async |count| {
+        let found = recall(&journal, &places, "which port", RecallBudget::entries(count)).await.unwrap();
+        found.hits.into_iter().map(|hit| hit.place).collect::<Vec<_>>()
+    };
+
+    let ten = first(10).await;
+
+    assert_eq!(ten.len(), 10);
+    for count in 0..10 {
+        assert_eq!(first(count).await, ten[..count], "{count}");
+    }
+}
+
 /// Y11: an answer or nothing, never an error of the database.
 #[tokio::test(flavor = "multi_thread")]
 async fn odd_questions_are_answered() {
