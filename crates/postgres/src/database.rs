@@ -1,7 +1,7 @@
 //! The database as the other modules use it: statements over shared connections, with errors that name the database.
 
 use std::sync::atomic::{AtomicI64, Ordering};
-use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+use std::time::{Duration, Instant, SystemTime};
 
 use longhaul_journal::{Error, Result};
 use longhaul_protocol::At;
@@ -173,9 +173,9 @@ pub(crate) enum Verdict {
     RollBack,
 }
 
-fn local_clock() -> i64 {
-    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-    i64::try_from(since.as_millis()).unwrap_or(i64::MAX)
+/// The clock of this machine, in milliseconds since 1970.
+pub(crate) fn local_clock() -> i64 {
+    At::from(SystemTime::now()).0
 }
 
 /// The only row of an answer that always has one.

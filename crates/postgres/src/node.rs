@@ -5,7 +5,7 @@ use std::fs::{self, OpenOptions};
 use std::io::Write;
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::time::Duration;
 
 use async_trait::async_trait;
 use longhaul_journal::{
@@ -16,7 +16,7 @@ use longhaul_protocol::{Hash, SessionId, StreamName};
 use tokio_postgres::Row;
 use tokio_postgres::types::Type;
 
-use crate::database::only_row;
+use crate::database::{local_clock, only_row};
 use crate::engine::PostgresJournal;
 use crate::lease::is_gone;
 use crate::rows::{self, DueRow, column};
@@ -139,7 +139,7 @@ impl PostgresJournal {
         let (node, db) = (&self.node, &self.db);
         let milliseconds = |time: Duration| i64::try_from(time.as_millis()).unwrap_or(i64::MAX / 4);
         let (dead, gone) = (milliseconds(node.options.dead_after), milliseconds(node.options.gone_after));
-        let now = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, milliseconds);
+        let now = local_clock();
         let sql = "SELECT * FROM longhaul.heartbeat($1, $2, $3, $4, $5, $6, $7, $8, $9, $10)";
         let parameters = [
             (&node.id as _, Type::TEXT),
