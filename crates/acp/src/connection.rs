@@ -7,9 +7,11 @@ use std::pin::Pin;
 use std::time::Duration;
 
 use longhaul_agent::Runtime;
-use longhaul_jsonrpc::{BadMessage, Line, LineReader, MAX_LINE_BYTES, Message, Params, parse_message};
+use longhaul_jsonrpc::{
+    BadMessage, Line, LineReader, MAX_LINE_BYTES, Message, Params, parse_message, write_lines,
+};
 use serde_json::{Value, json};
-use tokio::io::{AsyncBufRead, AsyncWrite, AsyncWriteExt, BufWriter};
+use tokio::io::{AsyncBufRead, AsyncWrite};
 use tokio::sync::mpsc;
 use tokio::task::JoinSet;
 
@@ -75,21 +77,6 @@ pub async fn serve(
     drop(outbox);
     let _ = tokio::time::timeout(WRITE_GRACE, writing).await;
     unfinished
-}
-
-/// Writes lines until there are no more, or the editor takes none.
-async fn write_lines(mut lines: mpsc::Receiver<String>, output: impl AsyncWrite + Unpin) {
-    let mut output = BufWriter::new(output);
-    while let Some(line) = lines.recv().await {
-        let written = async {
-            output.write_all(line.as_bytes()).await?;
-            output.write_all(b"\n").await?;
-            if lines.is_empty() { output.flush().await } else { Ok(()) }
-        };
-        if written.await.is_err() {
-            return;
-        }
-    }
 }
 
 struct Connection<'a> {

@@ -10,11 +10,11 @@
 //!
 //! | module | what it holds |
 //! | --- | --- |
-//! | `line` | lines of bounded length, each with one message |
+//! | `line` | reading lines of bounded length, and writing lines, each with one message |
 //! | `message` | requests, notifications and replies |
 
 mod line;
 mod message;
 
-pub use line::{Line, LineReader, MAX_LINE_BYTES};
+pub use line::{Line, LineReader, MAX_LINE_BYTES, write_lines};
 pub use message::{BadMessage, Message, MessageError, Params, RpcError, parse_message};

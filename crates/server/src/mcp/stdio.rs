@@ -5,10 +5,12 @@ use std::time::Duration;
 
 use longhaul_agent::{Runtime, SessionActivity, session_overview};
 use longhaul_journal::all_sessions;
-use longhaul_jsonrpc::{BadMessage, Line, LineReader, MAX_LINE_BYTES, Message, Params, parse_message};
+use longhaul_jsonrpc::{
+    BadMessage, Line, LineReader, MAX_LINE_BYTES, Message, Params, parse_message, write_lines,
+};
 use serde::Deserialize;
 use serde_json::{Value, json};
-use tokio::io::{AsyncBufRead, AsyncWrite, AsyncWriteExt, BufWriter};
+use tokio::io::{AsyncBufRead, AsyncWrite};
 use tokio::sync::{mpsc, watch};
 use tokio::task::{AbortHandle, JoinSet};
 
@@ -100,20 +102,6 @@ async fn find_unfinished(runtime: &Runtime) -> ApiResult<Vec<String>> {
         }
     }
     Ok(unfinished)
-}
-
-/// Writes messages until there are no more, or the client takes none.
-async fn write_lines(mut messages: mpsc::Receiver<Value>, output: impl AsyncWrite + Unpin) {
-    let mut output = BufWriter::new(output);
-    while let Some(message) = messages.recv().await {
-        let written = async {
-            output.write_all(format!("{message}\n").as_bytes()).await?;
-            if messages.is_empty() { output.flush().await } else { Ok(()) }
-        };
-        if written.await.is_err() {
-            return;
-        }
-    }
 }
 
 struct Connection {
