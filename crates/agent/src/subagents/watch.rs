@@ -47,16 +47,11 @@ impl ChildWatch {
     /// Wakes the subagent in the process that runs it, or here.
     pub(crate) async fn wake(&self) {
         let Some((slot, _)) = &self.watched else { return };
-        if !slot.has_lease() && self.is_held_elsewhere().await {
+        if !slot.has_lease() && self.runtime.is_held_elsewhere(self.id).await {
             let _ = self.runtime.journal.wake_holder(&StreamName::session(self.id)).await;
         } else if !self.runtime.worker_backoff.is_backing_off(self.id) {
             slot.wake(&self.runtime);
         }
-    }
-
-    async fn is_held_elsewhere(&self) -> bool {
-        let holder = self.runtime.journal.holder(&StreamName::session(self.id)).await;
-        holder.is_ok_and(|holder| holder.is_some_and(|holder| holder.is_another() && !holder.is_gone()))
     }
 
     /// Returns when the subagent may have ended, asked something or got an answer. If no process runs it, this one does.

@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use longhaul_keeper::{Following, Found, Task};
-use longhaul_protocol::{QuestionId, SessionId, StreamName, TaskId, TaskNews, TaskStarted};
+use longhaul_protocol::{QuestionId, SessionId, TaskId, TaskNews, TaskStarted};
 use longhaul_tools::{last_output_line, looks_like_a_prompt};
 use tokio::io::AsyncReadExt;
 use tokio::net::UnixStream;
@@ -187,8 +187,7 @@ impl MonitorJob {
 
     async fn is_held_elsewhere(&self) -> bool {
         let Some(session) = self.slot.id.get() else { return false };
-        let holder = self.runtime.journal.holder(&StreamName::session(*session)).await;
-        holder.is_ok_and(|holder| holder.is_some_and(|holder| holder.is_another()))
+        self.runtime.is_held_elsewhere(*session).await
     }
 
     /// Returns when the task has probably ended: its keeper closed the connection, or is gone.
