@@ -6,10 +6,10 @@ use std::io;
 use tokio::io::{AsyncBufRead, AsyncBufReadExt, AsyncWrite, AsyncWriteExt, BufWriter};
 use tokio::sync::mpsc;
 
-/// Bytes that one message may have, as for a request over HTTP. Images are the longest.
+/// The most bytes of one message, as for a request over HTTP. Messages with images are the longest.
 pub const MAX_LINE_BYTES: usize = 32 << 20;
 
-/// A line of the other side.
+/// A line that the other side sent.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Line {
     /// Without its end.
