@@ -29,7 +29,7 @@ const FIRST_RETRY_DELAY: Duration = Duration::from_secs(1);
 const MAX_RETRY_DELAY: Duration = Duration::from_secs(10);
 const RETRY_DELAY: RetryDelay = RetryDelay::new(FIRST_RETRY_DELAY, MAX_RETRY_DELAY);
 
-/// How often it is checked whether the node of a task was given up.
+/// How often to check whether the node of a task was given up.
 const NODE_CHECK_INTERVAL: Duration = Duration::from_secs(3);
 
 /// The tasks that this process monitors, and those that it is killing.
@@ -244,7 +244,7 @@ impl MonitorJob {
                     }
                 }
                 Ok(ChildState::NotStarted) => {}
-                // The news that led here is taken.
+                // The event that led here is consumed, so wait before reading again.
                 Err(_) => {
                     tokio::time::sleep(FIRST_RETRY_DELAY).await;
                     continue;
