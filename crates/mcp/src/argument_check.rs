@@ -34,7 +34,7 @@ pub(crate) fn check_arguments(
 }
 
 struct SchemaCheck<'a> {
-    /// For references within the schema.
+    /// The whole schema, in which references are looked up.
     root: &'a Value,
     checks_left: Cell<u32>,
 }
@@ -48,7 +48,7 @@ impl SchemaCheck<'_> {
         }
         self.checks_left.set(left - 1);
         if *schema == Value::Bool(false) {
-            return Err(format!("{name} must not be there"));
+            return Err(format!("{name} is not allowed"));
         }
         if let Some(reference) = schema["$ref"].as_str() {
             let target = reference.strip_prefix('#').and_then(|pointer| self.root.pointer(pointer));

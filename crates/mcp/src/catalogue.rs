@@ -14,7 +14,7 @@ const MAX_NAME_BYTES: usize = 64;
 const MAX_DESCRIPTION_BYTES: usize = 4_000;
 /// The largest schema of one tool, as JSON.
 const MAX_SCHEMA_BYTES: usize = 64 << 10;
-/// Hex digits that keep two names apart.
+/// Hex digits that make two names different.
 const SUFFIX_DIGITS: usize = 6;
 
 /// The tools of one server, sorted by name.
@@ -82,7 +82,7 @@ impl Catalogue {
             let name = unique_name(server, &tool.name, &names);
             if name != format!("{server}__{}", tool.name) {
                 catalogue.warnings.push(format!(
-                    "its tool `{shown}` is called `{name}`, because models can't call it by its name"
+                    "its tool `{shown}` is offered as `{name}`, because models can't call it by its own name"
                 ));
             }
             names.insert(name.clone());
@@ -132,7 +132,7 @@ fn clean_schema(mut schema: Map<String, Value>) -> Value {
     Value::Object(schema)
 }
 
-/// `server__tool` in the characters that every provider takes. Where that is not one to one, a hash keeps names apart.
+/// `server__tool` in the characters that every provider takes. Where that would make two names equal, a hash makes them different.
 fn unique_name(server: &str, tool: &str, taken: &BTreeSet<String>) -> String {
     let is_allowed = |character: char| character.is_ascii_alphanumeric() || matches!(character, '-' | '_');
     let plain: String =

@@ -10,8 +10,8 @@ use rmcp::RoleClient;
 use rmcp::model::{
     CallToolRequest, CallToolRequestParams, CallToolResponse, CallToolResult, CancelTaskParams,
     CancelledNotification, CancelledNotificationParam, ClientNotification, ClientRequest, DetailedTask,
-    GetTaskParams, InputRequest, InputRequests, InputResponses, PaginatedRequestParams, ProtocolVersion,
-    RequestId, ServerNotification, ServerResult, SubscriptionFilter, UpdateTaskParams,
+    GetTaskParams, InputRequest, InputRequests, InputResponses, ProtocolVersion, RequestId,
+    ServerNotification, ServerResult, SubscriptionFilter, UpdateTaskParams,
 };
 use rmcp::service::{
     ClientLifecycleMode, ClientServiceExt, Peer, PeerRequestOptions, RunningService,
@@ -28,13 +28,14 @@ use crate::launch::{LaunchedServer, describe_end};
 use crate::login::LoginAccess;
 use crate::open_calls::{OpenCall, OpenCalls};
 use crate::output_filter::{MessageFilter, OutputTrouble, filter_messages};
+use crate::pages::all_pages;
 use crate::{Error, Result, ServerSettings};
 
 /// The most rounds of questions that a server may need for one call.
 const MAX_INPUT_ROUNDS: usize = 10;
 /// How long a server may take to acknowledge that a request or a task is cancelled.
 const CANCEL_TIMEOUT: Duration = Duration::from_secs(1);
-/// The id of a task is recorded.
+/// The longest id of a task: it is recorded with the call.
 const MAX_TASK_ID_BYTES: usize = 1_024;
 /// How long after a subscription has ended the next one begins.
 const RESUBSCRIBE_INTERVAL: Duration = Duration::from_secs(10);
@@ -42,9 +43,8 @@ const RESUBSCRIBE_INTERVAL: Duration = Duration::from_secs(10);
 const END_WAIT: Duration = Duration::from_secs(1);
 const END_POLL_INTERVAL: Duration = Duration::from_millis(20);
 
-/// The most tools of a server, and the most pages that list them. A server that lists more shows only these.
+/// The most tools of a server. A server that lists more shows only these.
 pub(crate) const MAX_LISTED_TOOLS: usize = 1_000;
-const MAX_LIST_PAGES: usize = 100;
 
 /// A connection to a running server.
 pub(crate) struct Connection {
@@ -76,7 +76,7 @@ pub(crate) struct RemoteCall {
 }
 
 /// What a server answers to a call.
-#[allow(clippy::large_enum_variant, reason = "there is one a call, and it is taken apart at once")]
+#[allow(clippy::large_enum_variant, reason = "there is one for each call, and it is matched at once")]
 pub(crate) enum CallReply {
     Finished(CallToolResult),
     /// The call goes on as the task with this id.
@@ -173,27 +173,13 @@ impl Connection {
         if !has_tools {
             return Ok(Catalogue::default());
         }
-        match tokio::time::timeout(self.timeout, self.list_pages()).await {
-            Ok(Ok(listed)) => Ok(Catalogue::new(name, &settings.tools, listed)),
-            Ok(Err(error)) => Err(self.explain(error).await),
-            Err(_) => Err(Error::Timeout { seconds: self.timeout.as_secs() }),
-        }
-    }
-
-    /// One tool more than may be listed, if there are as many: the catalogue leaves it out and says so.
-    async fn list_pages(&self) -> std::result::Result<Vec<rmcp::model::Tool>, ServiceError> {
-        let (mut tools, mut cursor) = (Vec::new(), None);
-        for _ in 0..MAX_LIST_PAGES {
-            let page = PaginatedRequestParams::default().with_cursor(cursor);
-            let listed = self.peer().list_tools(Some(page)).await?;
-            tools.extend(listed.tools);
-            cursor = listed.next_cursor;
-            if cursor.is_none() || tools.len() > MAX_LISTED_TOOLS {
-                break;
-            }
-        }
-        tools.truncate(MAX_LISTED_TOOLS + 1);
-        Ok(tools)
+        // One tool more than are shown, so that the catalogue can say that it leaves some out.
+        let listed = self.answer(all_pages(MAX_LISTED_TOOLS + 1, |page| {
+            let peer = self.peer().clone();
+            async move { peer.list_tools(page).await.map(|page| (page.tools, page.next_cursor)) }
+        }));
+        let listed = listed.await?;
+        Ok(Catalogue::new(name, &settings.tools, listed))
     }
 
     /// Calls a tool, through questions of the server, until it has a result or has made a task of the call. The id of a task is on
@@ -218,10 +204,10 @@ impl Connection {
                     stop.line().record_task(&id).await;
                     return Ok(CallReply::Task(id));
                 }
-                _ => return Err(Error::Refused("it answered with something that is no result".to_owned())),
+                _ => return Err(Error::Refused("its answer is not the result of a call".to_owned())),
             }
         }
-        Err(Error::Refused(format!("it asked {MAX_INPUT_ROUNDS} times for more and gave no result")))
+        Err(Error::Refused(format!("it asked for more input {MAX_INPUT_ROUNDS} times and gave no result")))
     }
 
     async fn call_once(
@@ -253,7 +239,7 @@ impl Connection {
             Ok(ServerResult::CallToolResult(result)) => Ok(CallToolResponse::Complete(result)),
             Ok(ServerResult::InputRequiredResult(required)) => Ok(CallToolResponse::InputRequired(required)),
             Ok(ServerResult::CreateTaskResult(created)) => Ok(CallToolResponse::Task(created)),
-            Ok(_) => Err(Error::Refused("it answered with something that is no result".to_owned())),
+            Ok(_) => Err(Error::Refused("its answer is not the result of a call".to_owned())),
             Err(error) => Err(self.explain(error).await),
         }
     }
@@ -267,12 +253,7 @@ impl Connection {
 
     /// Asks for the state of a task.
     pub(crate) async fn get_task(&self, id: &str) -> Result<DetailedTask> {
-        let asking = self.peer().get_task(GetTaskParams::new(id));
-        match tokio::time::timeout(self.timeout, asking).await {
-            Ok(Ok(result)) => Ok(result.task),
-            Ok(Err(error)) => Err(self.explain(error).await),
-            Err(_) => Err(Error::Timeout { seconds: self.timeout.as_secs() }),
-        }
+        Ok(self.answer(self.peer().get_task(GetTaskParams::new(id))).await?.task)
     }
 
     /// Answers what a task asks.
@@ -283,12 +264,8 @@ impl Connection {
         stop: &mut StopSignal,
     ) -> Result<()> {
         let responses = self.answer_requests(requests, stop).await?;
-        let updating = self.peer().update_task(UpdateTaskParams::new(id, responses));
-        match tokio::time::timeout(self.timeout, updating).await {
-            Ok(Ok(_)) => Ok(()),
-            Ok(Err(error)) => Err(self.explain(error).await),
-            Err(_) => Err(Error::Timeout { seconds: self.timeout.as_secs() }),
-        }
+        self.answer(self.peer().update_task(UpdateTaskParams::new(id, responses))).await?;
+        Ok(())
     }
 
     /// Cancels a task. The turn does not wait long for a server that does not answer.
@@ -323,7 +300,20 @@ impl Connection {
         Ok(responses)
     }
 
-    pub(crate) async fn explain(&self, error: ServiceError) -> Error {
+    /// The answer to a request, within the server's `timeout_s`.
+    pub(crate) async fn answer<T>(
+        &self,
+        request: impl Future<Output = std::result::Result<T, ServiceError>>,
+    ) -> Result<T> {
+        match tokio::time::timeout(self.timeout, request).await {
+            Ok(Ok(answered)) => Ok(answered),
+            Ok(Err(error)) => Err(self.explain(error).await),
+            Err(_) => Err(Error::Timeout { seconds: self.timeout.as_secs() }),
+        }
+    }
+
+    /// The error of a failed request, for the user.
+    async fn explain(&self, error: ServiceError) -> Error {
         if let Some(refusal) = self.login.as_ref().and_then(|login| login.refusal(service_cause(&error))) {
             return refusal;
         }
@@ -373,12 +363,12 @@ async fn listen_for_changes(
                         }
                     }
                 }
-                // It does not take the subscription.
+                // The server has no subscriptions.
                 Err(ServiceError::McpError(_) | ServiceError::UnexpectedResponse) => return,
                 Err(_) => {}
             }
             tokio::time::sleep(RESUBSCRIBE_INTERVAL).await;
-            // What changed meanwhile was told to nobody.
+            // Without a subscription, a change may have been missed.
             tools_changed.notify_one();
         }
     };
@@ -398,7 +388,7 @@ impl Drop for CloseOnDrop {
 }
 
 impl Program {
-    /// Why it can't be talked to: what we saw on its output, how it ended, or else this.
+    /// Why the program can't be reached: what was wrong with its output or how it ended; `otherwise` if neither is known.
     async fn failure(&self, otherwise: &str) -> String {
         if let Some(fatal) = self.trouble.fatal() {
             return fatal;

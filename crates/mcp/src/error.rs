@@ -5,7 +5,7 @@ use thiserror::Error;
 /// A failure of an MCP server. It concerns only the tools of that server.
 #[derive(Debug, Clone, Error)]
 pub enum Error {
-    /// Its settings can't work.
+    /// Its settings are wrong.
     #[error("{0}")]
     Settings(String),
     /// It was not started, or did not answer as an MCP server does.

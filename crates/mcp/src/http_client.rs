@@ -22,7 +22,7 @@ use crate::output_filter::MAX_MESSAGE_BYTES;
 
 /// All events that answer one request. A server that sends more than this is cut off.
 const MAX_STREAM_BYTES: usize = 64 << 20;
-/// Bytes of an answer that is no message to quote.
+/// Bytes to quote of an answer that is not a message.
 const MAX_QUOTED_BYTES: usize = 300;
 
 type PostResult = Result<StreamableHttpPostResponse, StreamableHttpError<reqwest::Error>>;
@@ -64,7 +64,7 @@ impl StreamableHttpClient for BoundedHttpClient {
         custom_headers: HashMap<HeaderName, HeaderValue>,
         _max_sse_event_size: usize,
     ) -> PostResult {
-        // Each answer is limited like this.
+        // Every answer has this limit anyway.
         self.post_message(uri, message, session_id, auth_token, custom_headers).await
     }
 
@@ -154,13 +154,13 @@ async fn read_answer(response: Response, message: &ClientJsonRpcMessage, has_ses
         return match serde_json::from_slice::<ServerJsonRpcMessage>(&body) {
             Ok(answer) => Ok(StreamableHttpPostResponse::Json(answer, session)),
             Err(_) if !needs_answer => Ok(StreamableHttpPostResponse::Accepted),
-            Err(error) => Err(unexpected(format!("its answer is no message ({error}): {}", quote(&body)))),
+            Err(error) => Err(unexpected(format!("its answer is not a message ({error}): {}", quote(&body)))),
         };
     }
     read_rejection(status, message, is_json, &body, session)
 }
 
-/// An answer that is an error of HTTP. Where it carries an error of the protocol, that is the answer.
+/// The error in an answer with an HTTP error status: the protocol's own error if the body has one.
 fn read_rejection(
     status: StatusCode,
     message: &ClientJsonRpcMessage,

@@ -43,7 +43,7 @@ pub(crate) async fn open(
     })
 }
 
-/// What a server says to a request without a login. `None` if it answers all the same.
+/// The challenge with which a server refuses a request without a login. `None` if it needs no login.
 pub(crate) async fn ask_for_challenge(
     client: reqwest::Client,
     login: &LoginAccess,
@@ -59,7 +59,7 @@ pub(crate) async fn ask_for_challenge(
             return find_challenge(cause, url).map(Some).ok_or_else(unreachable);
         }
     };
-    // Some let anyone begin, and want a login for what comes next.
+    // Some servers let anyone connect, and ask for a login only after that.
     let listed = service.peer().list_tools(None).await;
     Ok(listed.err().and_then(|error| find_challenge(service_cause(&error), url)))
 }
@@ -108,9 +108,9 @@ pub(crate) fn http_headers(settings: &ServerSettings) -> Result<HashMap<HeaderNa
         let value = expand_variables(value, |name| std::env::var(name).ok())
             .map_err(|missing| wrong(&format!("needs the variable {missing}, which is not set")))?;
         let mut value =
-            HeaderValue::from_str(&value).map_err(|_| wrong("has a value that no header can have"))?;
+            HeaderValue::from_str(&value).map_err(|_| wrong("has a value that HTTP does not allow"))?;
         value.set_sensitive(true);
-        let name = name.parse().map_err(|_| wrong("has a name that no header can have"))?;
+        let name = name.parse().map_err(|_| wrong("has a name that HTTP does not allow"))?;
         Ok((name, value))
     };
     settings.headers.iter().map(header).collect()

@@ -160,7 +160,7 @@ pub(crate) fn find_program(command: &str, path: Option<&str>, work_dir: &Path) -
     })
 }
 
-/// The settings with the variables in the command and its arguments, which the file of a project may have, replaced by their values.
+/// The settings with variables in the command and its arguments expanded, which only servers of a project or an editor may have.
 fn expand_command(settings: &ServerSettings, warnings: &mut Vec<String>) -> ServerSettings {
     let mut expanded = settings.clone();
     if !settings.is_of_folder {
@@ -175,7 +175,7 @@ fn expand_command(settings: &ServerSettings, warnings: &mut Vec<String>) -> Serv
     expanded
 }
 
-/// A command line for the shell that replaces the shell by the program.
+/// The shell command that runs the program in place of the shell.
 fn command_line(command: &str, args: &[String]) -> String {
     let words = std::iter::once(command).chain(args.iter().map(String::as_str));
     let quoted: Vec<String> = words.map(single_quoted).collect();

@@ -1,5 +1,5 @@
-//! What a server prints on its standard output: messages, one a line. Anything else is dropped and remembered, because
-//! the user can only find such a mistake if it is shown.
+//! What a server prints to its standard output: messages, one a line. Any other line is dropped, and the first one is kept for a
+//! warning, because the user can't see the output.
 
 use std::io;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -21,18 +21,18 @@ pub(crate) struct OutputTrouble(Arc<Mutex<Troubles>>);
 
 #[derive(Debug, Default)]
 struct Troubles {
-    /// The first line that was no message.
+    /// The first line that was not a message.
     stray: Option<String>,
     /// Why the connection was closed.
     fatal: Option<String>,
 }
 
 impl OutputTrouble {
-    /// A warning about lines that were no messages.
+    /// A warning about lines that were not messages.
     pub(crate) fn warning(&self) -> Option<String> {
         let stray = self.lock().stray.clone()?;
         Some(format!(
-            "it prints to its standard output what is no message, such as {stray:?}; such lines are dropped"
+            "it prints lines to its standard output that are not messages, such as {stray:?}; they are dropped"
         ))
     }
 

@@ -16,9 +16,9 @@ use crate::launch::ServerPlace;
 use crate::server::Server;
 use crate::{McpSettings, ServerSettings};
 
-/// Folders of ended servers are kept this long, for their last words.
+/// How long the folder of an ended server is kept, so that its last output can be read.
 const ENDED_SERVER_AGE: Duration = Duration::from_secs(3600);
-/// What a server keeps for its next start is removed when it was not used for this long.
+/// How long the files that a server keeps for its next start may be unused before they are removed.
 const UNUSED_CACHE_AGE: Duration = Duration::from_secs(30 * 24 * 3600);
 
 /// The servers of a runtime. Sessions of one folder share them, unless a server's settings say otherwise.

@@ -171,7 +171,7 @@ impl OutgoingCall {
         }
     }
 
-    /// The result of a call whose task gave none. The server has begun it in any case.
+    /// The result of a call whose task gave none. The server has begun the task, whatever the error.
     fn task_failed(&self, task: &str, error: &Error) -> ToolOutcome {
         match error {
             Error::TaskFailed(_) | Error::Cancelled => self.failed(error),
@@ -183,11 +183,11 @@ impl OutgoingCall {
         }
     }
 
-    /// The result of a call that failed. Where it may have happened all the same, that is said.
+    /// The result of a call that failed. It says so if the call may have had its effect.
     fn failed(&self, error: &Error) -> ToolOutcome {
         let server = &self.server;
         let is_harmless = matches!(self.effect, Effect::Read | Effect::Idempotent);
-        let doubt = "; it may or may not have happened. Find out before doing it again";
+        let doubt = "; it may or may not have happened. Check before doing it again";
         ToolOutcome::error(match error {
             Error::Refused(reason) | Error::TaskFailed(reason) => {
                 format!("the MCP server {server} answered with an error: {reason}")

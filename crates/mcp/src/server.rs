@@ -28,7 +28,7 @@ use crate::{Error, Result, ServerSettings, ServerState, ServerStatus, TransportK
 /// How long a start may take. `start_timeout_s` only says how long a turn waits for it; a program that is fetched first
 /// may take longer.
 const START_LIMIT: Duration = Duration::from_secs(120);
-/// The tools of a server that says again and again that they have changed are listed this often at most.
+/// The shortest time between two listings of the tools of a server that keeps saying that they have changed.
 const MIN_RENEWAL_INTERVAL: Duration = Duration::from_secs(2);
 
 type BoxFuture<'a> = Pin<Box<dyn Future<Output = ()> + Send + 'a>>;
@@ -135,7 +135,7 @@ impl Server {
         self.phase.send_modify(ServerPhase::stop);
     }
 
-    /// After a refused login the connection is closed: the next one begins with the login of then.
+    /// Closes the connection if the server refused the login, so that the next connection uses the login that the user has by then.
     pub(crate) fn fail_on_login(&self, connection: &Arc<Connection>, error: &Error) {
         if matches!(error, Error::LoginNeeded { .. }) {
             self.phase.send_if_modified(|phase| phase.fail_connection(connection, error.clone()));
@@ -147,7 +147,7 @@ impl Server {
         matches!(self.phase.borrow().phase(), Phase::Stopped | Phase::Failed(_))
     }
 
-    /// Keeps what it has for its next start.
+    /// Notes that the files for its next start are in use.
     pub(crate) fn note_use(&self) {
         if let Some(place) = &self.place {
             let (settings, work_dir) = (&self.settings, place.scope.work_dir());
@@ -181,13 +181,13 @@ impl Server {
         }
     }
 
-    /// Starts the server and attends to it until it is idle, ends, or is stopped.
+    /// Starts the server and watches it until it is idle, ends, or is stopped.
     async fn run(self: Arc<Self>, generation: Generation, failures: u32) {
         let connected = tokio::time::timeout(START_LIMIT, self.connect()).await;
         let connected = connected.unwrap_or(Err(Error::Timeout { seconds: START_LIMIT.as_secs() }));
         let connection = match connected {
             Ok(connection) => Arc::new(connection),
-            // The user may log in at any moment, and it is used at the next turn.
+            // No backoff: the user may log in at any moment, and the next turn should use that.
             Err(error @ Error::LoginNeeded { .. }) => return self.fail(generation, error, 0),
             Err(error) => return self.fail(generation, error, failures + 1),
         };
@@ -195,7 +195,7 @@ impl Server {
         let is_wanted =
             self.phase.send_if_modified(|phase| phase.set_ready(generation, Arc::clone(&connection)));
         if is_wanted {
-            self.attend(generation, &connection).await;
+            self.watch(generation, &connection).await;
         }
     }
 
@@ -234,7 +234,8 @@ impl Server {
         Ok(())
     }
 
-    async fn attend(&self, generation: Generation, connection: &Arc<Connection>) {
+    /// Returns when the server has been idle for too long, has ended, or was stopped. Lists its tools again when they change.
+    async fn watch(&self, generation: Generation, connection: &Arc<Connection>) {
         let mut phase = self.phase.subscribe();
         let mut next_renewal = tokio::time::Instant::now();
         // A server that does not list its tools any more can still end, or be stopped.
@@ -279,7 +280,7 @@ impl Server {
     }
 }
 
-/// The catalogue of an earlier run. It tells the effects of tools before the server runs again, and can be deleted.
+/// The catalogue of an earlier run, for the tools and their effects before the server runs again. The file can be deleted.
 fn read_cached(host: &ServerHost, name: &str, settings: &ServerSettings) -> Option<Catalogue> {
     let file = cache_file(host, name, settings);
     note_use(&file);

@@ -101,8 +101,8 @@ impl Default for ServerSettings {
 }
 
 impl ServerSettings {
-    /// The variables of our environment whose values are keys and tokens: those that only we need, and those that the program gets
-    /// and that are named like one, there or here.
+    /// The variables of our environment whose values are keys and tokens: all that headers and logins use, and those of the program that
+    /// are named like a secret, in our environment or in its own.
     pub fn secret_variables(&self) -> Vec<String> {
         let named = self.env.iter().filter(|name| is_named_like_a_secret(name)).cloned();
         let passed_on = self.variables.iter().flat_map(|(name, value)| {
@@ -112,7 +112,7 @@ impl ServerSettings {
         named.chain(passed_on).chain(self.request_variables()).collect()
     }
 
-    /// Values of keys and tokens that stand in these settings themselves: in headers, and in variables that are named like one.
+    /// Keys and tokens that are written in these settings: in headers, and in variables that are named like a secret.
     pub fn written_secrets(&self) -> Vec<String> {
         let variables = self.variables.iter().filter(|(name, _)| is_named_like_a_secret(name));
         let headers = self.headers.iter().filter(|(name, _)| is_header_with_a_secret(name));
@@ -146,7 +146,7 @@ fn is_header_with_a_secret(name: &str) -> bool {
         || is_named_like_a_secret(name)
 }
 
-/// Whether a variable is named as those with keys and tokens are.
+/// Whether the name of a variable looks like that of a key or a token.
 fn is_named_like_a_secret(name: &str) -> bool {
     let name = name.to_ascii_uppercase();
     ["KEY", "TOKEN", "SECRET", "PASSWORD", "PASSWD", "CREDENTIAL"].iter().any(|word| name.contains(word))

@@ -1,4 +1,4 @@
-//! What is wrong with a server as far as its settings tell, without starting it.
+//! Checks the settings of a server without starting it.
 
 use std::path::Path;
 

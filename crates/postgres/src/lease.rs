@@ -141,7 +141,7 @@ pub(crate) async fn holder(db: &Database, stream: &StreamName) -> Result<Option<
     Ok(lease_row(db, stream).await?.map(|(holder, _)| holder))
 }
 
-/// The holder, if it may still be there to be woken: on this machine by its process, elsewhere by its lease.
+/// The holder, if it may still be there to be woken: on this machine its process must live, elsewhere its lease must be valid.
 pub(crate) async fn reachable_holder(db: &Database, stream: &StreamName) -> Result<Option<Holder>> {
     let this_boot = Holder::this_process().boot;
     let is_reachable = |(holder, is_expired): &(Holder, bool)| match holder.boot == this_boot {

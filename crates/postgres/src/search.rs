@@ -106,17 +106,17 @@ impl Search {
         self.run(move |index, _| index.erase_stream(&stream)).await
     }
 
-    /// Takes a stream out that a search indexed again before it was removed.
+    /// Takes a removed stream out once more, in case a search indexed it again before its removal.
     pub(crate) async fn forget(&self, stream: &StreamName) -> Result<()> {
         let name = stream.clone();
         self.run(move |index, _| index.erase_stream(&name)).await?;
         self.note_own_erasure(std::slice::from_ref(stream)).await
     }
 
-    /// Takes the streams out of the index of which another machine erased something. The next search indexes what is left of them.
+    /// Takes out of the index every stream of which another machine erased something. The next search indexes what is left of it.
     async fn apply_erasures(&self) -> Result<()> {
         let Some(known) = self.known_erasure() else {
-            // Without a note, an index that is there may have anything.
+            // Without a note, an existing index may have words of any erased record.
             return self.note_erasure(self.newest_erasure().await?, true).await;
         };
         let sql = "SELECT id, stream FROM longhaul.erasure WHERE id > $1 ORDER BY id";

@@ -77,7 +77,7 @@ fn a_listing_has_every_file_with_its_text() {
     assert!(listing.contains("== scripts/read.sh (program, 10 bytes") && listing.contains("\necho read\n"));
     assert!(
         listing.contains("== font.bin (file, 4 bytes, blake3 ")
-            && listing.contains("(not shown: it is no text")
+            && listing.contains("(not shown: it is not text")
     );
 }
 

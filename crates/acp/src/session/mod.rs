@@ -62,7 +62,7 @@ use crate::wire::{ProtocolVersion, version2 as wire_version2};
 
 pub(crate) use open_request::OpenRequest;
 
-/// How long after a failure the session of an open prompt is followed again, and how often that is tried.
+/// How long to wait after a failure before the session of an open prompt is followed again, and how many times to try.
 const REFOLLOW_INTERVAL: Duration = Duration::from_millis(500);
 const MAX_FAILED_FOLLOWS: u32 = 20;
 
@@ -120,7 +120,7 @@ pub(crate) struct SessionTask {
     follower: Option<Follower>,
     /// The last record that was folded.
     seen: Seq,
-    /// Records of the past are shown, or only folded.
+    /// Whether records of the past are shown or only folded.
     replay: Replay,
     open_turn: Option<u64>,
     /// The turn that the editor has cancelled.
@@ -135,7 +135,7 @@ pub(crate) struct SessionTask {
     prompt_lists: (mpsc::Sender<Vec<PromptEntry>>, mpsc::Receiver<Vec<PromptEntry>>),
     /// The skills that the editor lists as commands.
     skills: Vec<SkillCommand>,
-    /// How often the session could not be followed, one time after the other.
+    /// Failed attempts to follow the session in a row.
     failed_follows: u32,
 }
 
@@ -211,7 +211,7 @@ impl SessionTask {
                     Ok(Next::GoOn)
                 }
                 Some(end) = slash_ends.1.recv() => self.end_slash(end).await.map(|()| Next::GoOn),
-                followed = next_followed(follower) => self.see(followed).await.map(|()| Next::GoOn),
+                followed = next_followed(follower) => self.handle_followed(followed).await.map(|()| Next::GoOn),
                 () = tokio::time::sleep(REFOLLOW_INTERVAL), if must_refollow => {
                     self.refollow().await.map(|()| Next::GoOn)
                 }
@@ -258,7 +258,7 @@ impl SessionTask {
                     self.end_prompt(&prompt, StopReason::Cancelled).await;
                 }
                 self.withdraw_requests().await;
-                self.take_servers_back();
+                self.end_editor_servers();
                 self.setup.outbox.reply(&id, cancelled.map(|()| json!({}))).await;
                 return Ok(Next::Close);
             }
@@ -345,12 +345,12 @@ impl SessionTask {
             session.create_in(work_dir).await?;
             let id = session.id().ok_or(Error::SessionEnded)?;
             self.fold = Some(UpdateFold::new(id, work_dir.clone(), *features));
-            self.bring_servers(id);
+            self.start_editor_servers(id);
         }
         Ok(())
     }
 
-    /// Lets the worker of this process take the session, unless another process has it, and follows it from its first word on.
+    /// Wakes the session's worker, in this process unless another one has the session, and follows it so that no live event is missed.
     async fn follow_closely(&mut self) -> Result<()> {
         // Another process that holds the session is woken by what comes into the inbox.
         let _ = self.setup.session.wake().await;
@@ -378,8 +378,8 @@ impl SessionTask {
         }
     }
 
-    /// Shows something that happened.
-    async fn see(&mut self, followed: longhaul_agent::Result<Option<Followed>>) -> Result<()> {
+    /// Handles what the follower saw next.
+    async fn handle_followed(&mut self, followed: longhaul_agent::Result<Option<Followed>>) -> Result<()> {
         let followed = match followed {
             Ok(Some(followed)) => followed,
             Ok(None) => {
@@ -401,7 +401,7 @@ impl SessionTask {
             Followed::Record(record, _) => {
                 let folded = fold.apply_record(&record);
                 self.seen = record.seq;
-                self.see_record(&record).await?;
+                self.handle_record(&record).await?;
                 self.show_folded(folded).await
             }
         }
@@ -414,13 +414,13 @@ impl SessionTask {
         let head = head.map_err(longhaul_agent::Error::from)?.seq;
         while self.seen < head && self.follower.is_some() {
             let followed = next_followed(&mut self.follower).await;
-            self.see(followed).await?;
+            self.handle_followed(followed).await?;
         }
         Ok(())
     }
 
-    /// What a record means for prompts and questions.
-    async fn see_record(&mut self, record: &Record) -> Result<()> {
+    /// Updates prompts and questions for a record.
+    async fn handle_record(&mut self, record: &Record) -> Result<()> {
         match SessionRecord::decode(record) {
             Ok(SessionRecord::TurnStarted(started)) => {
                 self.open_turn = Some(started.turn);
@@ -450,7 +450,7 @@ impl SessionTask {
     async fn show_folded(&mut self, folded: Vec<Folded>) -> Result<()> {
         for folded in folded {
             match folded {
-                // Notices are about now.
+                // A notice about the past says nothing useful.
                 Folded::Update(SessionUpdate::Notice { .. }) if self.replay != Replay::Over => {}
                 Folded::Update(update) => self.show(update).await,
                 Folded::Input { seq, text, .. } if self.version() == ProtocolVersion::V2 => {
@@ -464,7 +464,7 @@ impl SessionTask {
                     self.options.model = model;
                     self.show_config_options().await;
                 }
-                // The answer to `session/load` has the mode and the model of now.
+                // The answer to `session/load` has the present mode and model.
                 Folded::ModeChanged(_) | Folded::ModelChanged(_) => {}
                 Folded::TurnEnded { turn, end } => self.end_turn(turn, &end).await?,
             }
@@ -500,12 +500,12 @@ impl SessionTask {
         }
         let prompts = self.prompts.take_of_turn(turn);
         if let (false, Some(plan)) = (prompts.is_empty(), self.questions.open_plan()) {
-            // The turn that carries the plan out belongs to the prompt that asked for it.
+            // The turn that carries out the plan belongs to the prompt that asked for the plan.
             prompts.into_iter().for_each(|id| self.prompts.push(id, AwaitedEnd::Plan(plan)));
             return Ok(());
         }
         let failure = longhaul_transcript::turn_failure_text(end.outcome, end.error.as_deref());
-        // A failure is the answer to the prompt. Where there is none, and for a limit, which is no error, it is shown.
+        // A failure is the answer to its prompt. It is shown as text if no prompt waits, and so is a limit, which is not an error.
         let has_answer = !prompts.is_empty() || self.version() == ProtocolVersion::V2;
         let is_answer = end.outcome == Outcome::Failed && has_answer;
         if let Some(failure) = failure.filter(|_| end.outcome != Outcome::Cancelled && !is_answer) {
@@ -534,7 +534,7 @@ impl SessionTask {
         Ok(())
     }
 
-    /// Says something that is not the model's.
+    /// Shows a text of the runtime, not of the model.
     async fn remark(&self, text: &str, kind: &str) {
         let message_id = format!("{}/remark/{}", self.setup.editor_id, self.seen);
         let chunk = MessageChunk::remark(message_id, format!("{text}\n"), kind);
@@ -567,7 +567,7 @@ impl SessionTask {
     }
 }
 
-/// What the follower sees next. Without a follower, nothing comes.
+/// What the follower sees next. Waits for ever without a follower.
 async fn next_followed(follower: &mut Option<Follower>) -> longhaul_agent::Result<Option<Followed>> {
     match follower {
         Some(follower) => follower.step().await,

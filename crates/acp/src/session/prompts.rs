@@ -82,7 +82,7 @@ impl PendingPrompts {
         self.take(|awaited| awaited == AwaitedEnd::Turn(turn))
     }
 
-    /// Removes the prompts whose input was taken back.
+    /// Removes the prompts whose input was withdrawn.
     pub(super) fn withdraw(&mut self, withdrawn: InputId) -> Vec<Value> {
         self.take(|awaited| matches!(awaited, AwaitedEnd::Input { input, .. } if input == withdrawn))
     }

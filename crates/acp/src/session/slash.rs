@@ -33,7 +33,7 @@ impl SlashLine {
     }
 }
 
-/// What came of a command.
+/// The outcome of a command.
 pub(super) enum SlashOutcome {
     Said(String),
     /// The turn with this number ended.
@@ -97,7 +97,7 @@ pub(super) fn parse(message: &UserMessage) -> Option<SlashLine> {
     let (name, words) = line.split_once(char::is_whitespace).unwrap_or((line, ""));
     let command = SlashCommand::ALL.into_iter().find(|command| command.name() == name)?;
     let words = words.trim().to_owned();
-    // What follows a command without arguments makes it a message.
+    // A command that takes no arguments, with text after it, is a message.
     (words.is_empty() || command.hint().is_some()).then_some(SlashLine { command, words })
 }
 
@@ -156,8 +156,8 @@ impl SessionTask {
         Ok(())
     }
 
-    /// Shows what came of a command in version 2, where its prompt is answered already. What could not be attached is the answer to
-    /// its prompt.
+    /// Shows the outcome of a command in version 2, whose prompt has its answer already. A failure to attach something is the answer
+    /// to the prompt.
     async fn end_accepted_slash(
         &mut self,
         prompt: &Value,
@@ -169,7 +169,7 @@ impl SessionTask {
                 self.setup.outbox.reply::<Value>(prompt, Err(error)).await;
                 return Ok(());
             }
-            // Its end tells the state.
+            // The end of its turn shows the state.
             Ok(SlashOutcome::Turn(_) | SlashOutcome::Message(_)) => return Ok(()),
             Ok(SlashOutcome::Said(text)) => text,
             Err(error) => error.to_string(),

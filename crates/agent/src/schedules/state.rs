@@ -1,4 +1,4 @@
-//! What became of a schedule's slots: the stream `schedule/<id>`, folded. Pure, but for loading.
+//! The state of a schedule: the stream `schedule/<id>`, folded. Pure, except for loading.
 
 use longhaul_journal::{Journal, records};
 use longhaul_protocol::{
@@ -23,7 +23,7 @@ pub(crate) struct ScheduleState {
     pub(crate) failures: u32,
     /// The last request to run now that was decided.
     pub(crate) requests_through: Seq,
-    /// The last slot that a request made. None of the schedule's own.
+    /// The slot of the last request. It is never a slot of the schedule's own.
     pub(crate) last_requested_slot: Option<At>,
     /// Runs that have not ended, oldest first.
     pub(crate) runs: Vec<OpenRun>,
@@ -40,7 +40,7 @@ pub(crate) struct OpenRun {
     pub(crate) slot: At,
     pub(crate) session: SessionId,
     pub(crate) input: InputId,
-    /// It makes up for an outage.
+    /// It fires late, after an outage.
     pub(crate) is_late: bool,
     /// Its place in the inbox, once the input is there.
     pub(crate) fired: Option<SlotFired>,

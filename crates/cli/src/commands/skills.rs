@@ -23,6 +23,10 @@ const DESCRIPTION_COLUMNS: usize = 100;
 /// Jaro-Winkler similarity below which a name is no suggestion.
 const MIN_SIMILARITY: f64 = 0.75;
 
+/// What the lists say if there are no skills.
+pub(crate) const NO_SKILLS: &str =
+    "no skills; make one in ~/.agents/skills/NAME/SKILL.md, or in .agents/skills of the project";
+
 pub(crate) fn run(globals: &GlobalArgs, command: Option<SkillsCommand>, as_json: bool) -> anyhow::Result<u8> {
     let config = config::load(globals)?;
     match command {
@@ -38,7 +42,7 @@ fn list(config: &Config, as_json: bool) -> anyhow::Result<u8> {
     let library = find_skills(config, &config.work_dir);
     library.notes.iter().for_each(note);
     if library.skills.is_empty() && !as_json {
-        note("no skills; docs/skills.md says where they are looked for");
+        note(NO_SKILLS);
     }
     let reports = || library.skills.iter().map(SkillReport::from).collect::<Vec<_>>();
     print(as_json, reports, || skill_lines(&library))?;
