@@ -119,12 +119,17 @@ impl PageFormat {
     }
 }
 
-/// The text of a body, by the charset that the header names, the byte order mark or the page; else as UTF-8.
+/// The text of a body, by the charset that the byte order mark, the header or the page names; else as UTF-8.
 fn decode_text(response: &WebResponse) -> String {
     let body = &response.body;
     let header = charset_in(&response.content_type);
     let start = String::from_utf8_lossy(&body[..body.len().min(MAX_CHARSET_OFFSET)]);
-    let encoding = header.or_else(|| charset_in(&start)).unwrap_or(encoding_rs::UTF_8);
+    let in_page = || {
+        // Plain text may speak of charsets, and a page whose letters are single bytes can't be in UTF-16.
+        let is_markup = start.trim_start_matches('\u{feff}').trim_start().starts_with('<');
+        charset_in(&start).filter(|encoding| is_markup && encoding.output_encoding() == *encoding)
+    };
+    let encoding = header.or_else(in_page).unwrap_or(encoding_rs::UTF_8);
     encoding.decode(body).0.into_owned()
 }
 

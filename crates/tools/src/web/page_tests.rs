@@ -158,6 +158,8 @@ fn text_is_decoded_by_the_charset_that_is_named() {
     assert_eq!(text("text/plain; charset=utf-8", "日本".as_bytes()), "日本");
     assert_eq!(text("text/plain; charset=shift_jis", b"\x93\xfa\x96\x7b"), "日本");
     assert_eq!(text("text/plain", b"a\xffb"), "a\u{fffd}b");
+    assert_eq!(text("text/plain", "charset=koi8-r is café".as_bytes()), "charset=koi8-r is café");
+    assert_eq!(text("text/html", b"<meta charset=utf-16><p>plain</p>"), "plain");
 }
 
 /// E7
