@@ -130,6 +130,10 @@ pub(crate) struct SessionTask {
     /// Images of inputs that the model has not got yet.
     images: HashMap<Seq, Vec<Image>>,
     slash_ends: (mpsc::Sender<SlashEnd>, mpsc::Receiver<SlashEnd>),
+    /// Slash commands that are being carried out, such as a compaction. In version 2 their prompts are answered already.
+    running_commands: usize,
+    /// How many of them the editor has cancelled.
+    cancelled_commands: usize,
     /// The prompts of MCP servers that the editor lists as commands, and new lists of them.
     server_prompts: Vec<PromptEntry>,
     prompt_lists: (mpsc::Sender<Vec<PromptEntry>>, mpsc::Receiver<Vec<PromptEntry>>),
@@ -177,6 +181,8 @@ impl SessionTask {
             questions: AskedQuestions::new(),
             images: HashMap::new(),
             slash_ends: mpsc::channel(4),
+            running_commands: 0,
+            cancelled_commands: 0,
             server_prompts: Vec::new(),
             prompt_lists: mpsc::channel(4),
             skills: Vec::new(),
@@ -294,13 +300,13 @@ impl SessionTask {
         Ok(())
     }
 
-    /// Cancels the turn that runs, and prompts that wait for something else.
+    /// Cancels the turn or the command that runs, and prompts that wait for something else.
     async fn cancel(&mut self) -> Result<()> {
         for id in self.prompts.take_without_turn() {
             self.end_prompt(&id, StopReason::Cancelled).await;
         }
-        if self.open_turn.is_some() || !self.prompts.is_empty() {
-            self.cancelled_turn = self.open_turn;
+        if self.open_turn.is_some() || self.running_commands > 0 || !self.prompts.is_empty() {
+            (self.cancelled_turn, self.cancelled_commands) = (self.open_turn, self.running_commands);
             self.setup.session.order(OrderKind::Cancel).await?;
         }
         Ok(())
