@@ -199,7 +199,7 @@ fn loading_an_open_session_answers_its_first_prompt() {
     let mut editor = Editor::ready(&desk);
     let session = editor.new_session(&desk.path("work"));
     let prompt = editor.send_prompt(&session, "Go.");
-    editor.wait_for_question();
+    let first = editor.wait_for_question();
 
     let load = json!({"sessionId": session, "cwd": desk.path("work"), "mcpServers": []});
     let load = editor.request("session/load", load);
@@ -208,6 +208,13 @@ fn loading_an_open_session_answers_its_first_prompt() {
     assert!(left["message"].as_str().unwrap().contains("the turn goes on"), "{left}");
     editor.result(load).unwrap();
     let question = editor.wait_for_question();
+    // The first dialog would have no effect any more, so the editor closes it.
+    let is_withdrawn = |message: &Value| {
+        message["method"] == "$/cancel_request" && message["params"]["requestId"] == first["id"]
+    };
+    if !editor.seen.iter().any(is_withdrawn) {
+        editor.wait_for(is_withdrawn);
+    }
     editor.choose(&question, "yes");
     editor.wait_for_update("session_info_update");
     assert_eq!(runs(&desk), 1);

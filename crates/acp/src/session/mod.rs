@@ -208,6 +208,8 @@ impl SessionTask {
                     Some(command) => self.carry_out(command).await,
                     None => {
                         self.fail_prompts(|| Error::SessionLeft).await;
+                        // A session that was opened again asks anew.
+                        self.withdraw_requests().await;
                         Ok(Next::Close)
                     }
                 },
