@@ -134,6 +134,22 @@ fn an_editor_that_cannot_ask_gets_the_question_as_text_and_answers_with_a_prompt
     assert!(editor.answer_text().ends_with("Done."), "{}", editor.answer_text());
 }
 
+/// E6: a command is no answer to a question that the next message answers.
+#[test]
+fn a_slash_command_leaves_an_open_question_as_it_is() {
+    let ask = json!({"name": "ask_user", "arguments": {"question": "What is it called?"}});
+    let desk = Desk::new(&json!([{"calls": [ask]}, "Done."]));
+    let mut editor = Editor::ready(&desk);
+    let session = editor.new_session(&desk.path("work"));
+    editor.prompt(&session, "Go.").unwrap();
+
+    editor.prompt(&session, "/status").unwrap();
+
+    assert!(editor.answer_text().contains("permission: auto"), "{}", editor.answer_text());
+    assert_eq!(editor.prompt(&session, "Longhaul").unwrap(), json!({"stopReason": "end_turn"}));
+    assert!(editor.answer_text().ends_with("Done."), "{}", editor.answer_text());
+}
+
 /// E6: modes.
 #[test]
 fn a_plan_is_carried_out_within_the_prompt_that_asked_for_it() {

@@ -280,11 +280,11 @@ impl SessionTask {
 
     /// Puts a prompt into the inbox. It is answered when its turn ends.
     async fn prompt(&mut self, id: &Value, message: UserMessage) -> Result<()> {
-        if let Some(question) = self.questions.awaiting_prompt() {
-            return self.answer_by_prompt(id, &question, &message.text).await;
-        }
         if let Some(command) = slash::parse(&message) {
             return self.start_slash(id, command).await;
+        }
+        if let Some(question) = self.questions.awaiting_prompt() {
+            return self.answer_by_prompt(id, &question, &message.text).await;
         }
         self.begin().await?;
         let message = self.start_skill(message).await;
