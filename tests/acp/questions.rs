@@ -150,6 +150,25 @@ fn a_slash_command_leaves_an_open_question_as_it_is() {
     assert!(editor.answer_text().ends_with("Done."), "{}", editor.answer_text());
 }
 
+/// S2, E6: an editor that chooses a mode for each thread that it opens leaves no empty sessions behind.
+#[test]
+fn a_mode_that_is_chosen_before_the_first_prompt_counts_from_it_on() {
+    let desk = asking_desk();
+    desk.configure("");
+    let mut editor = Editor::ready(&desk);
+    let session = editor.new_session(&desk.path("work"));
+
+    editor.call("session/set_mode", json!({"sessionId": session, "modeId": "ask"})).unwrap();
+
+    let list = desk.run(&["sessions", "list", "--json"]).1;
+    assert_eq!(serde_json::from_str::<Value>(&list).unwrap(), json!([]));
+    let request = editor.send_prompt(&session, "Go.");
+    let question = editor.wait_for_question();
+    editor.choose(&question, "yes");
+    editor.result(request).unwrap();
+    assert_eq!(runs(&desk), 1);
+}
+
 /// E6: modes.
 #[test]
 fn a_plan_is_carried_out_within_the_prompt_that_asked_for_it() {

@@ -117,6 +117,8 @@ pub(crate) struct SessionTask {
     options: SessionOptions,
     /// `None` before the session has begun.
     fold: Option<UpdateFold>,
+    /// The mode that was chosen before. It begins no session: some editors choose one for each thread that they open.
+    first_mode: Option<PermissionMode>,
     follower: Option<Follower>,
     /// The last record that was folded.
     seen: Seq,
@@ -172,6 +174,7 @@ impl SessionTask {
             setup,
             options,
             fold: None,
+            first_mode: None,
             follower: None,
             seen: 0,
             replay: Replay::Over,
@@ -317,10 +320,13 @@ impl SessionTask {
     async fn choose(&mut self, choice: Choice) -> Result<()> {
         match choice {
             Choice::Mode(mode) => {
-                self.begin().await?;
-                self.setup.session.set_permission_mode(mode).await?;
-                // The worker takes the order, and its record is followed like everything else.
-                self.follow_closely().await?;
+                if self.fold.is_some() {
+                    self.setup.session.set_permission_mode(mode).await?;
+                    // The worker takes the order, and its record is followed like everything else.
+                    self.follow_closely().await?;
+                } else {
+                    self.first_mode = Some(mode);
+                }
                 self.set_shown_mode(mode).await;
             }
             Choice::Model(name) => {
@@ -352,6 +358,9 @@ impl SessionTask {
             let SessionSetup { session, work_dir, features, .. } = &self.setup;
             session.create_in(work_dir).await?;
             let id = session.id().ok_or(Error::SessionEnded)?;
+            if let Some(mode) = self.first_mode {
+                session.set_permission_mode(mode).await?;
+            }
             self.fold = Some(UpdateFold::new(id, work_dir.clone(), *features));
             self.bring_servers(id);
         }
