@@ -117,6 +117,8 @@ pub(crate) struct SessionTask {
     options: SessionOptions,
     /// `None` before the session has begun.
     fold: Option<UpdateFold>,
+    /// The mode that was chosen before. It begins no session: some editors choose one for each thread that they open.
+    first_mode: Option<PermissionMode>,
     follower: Option<Follower>,
     /// The last record that was folded.
     seen: Seq,
@@ -130,6 +132,10 @@ pub(crate) struct SessionTask {
     /// Images of inputs that the model has not got yet.
     images: HashMap<Seq, Vec<Image>>,
     slash_ends: (mpsc::Sender<SlashEnd>, mpsc::Receiver<SlashEnd>),
+    /// Slash commands that are being carried out, such as a compaction. In version 2 their prompts are answered already.
+    running_commands: usize,
+    /// How many of them the editor has cancelled.
+    cancelled_commands: usize,
     /// The prompts of MCP servers that the editor lists as commands, and new lists of them.
     server_prompts: Vec<PromptEntry>,
     prompt_lists: (mpsc::Sender<Vec<PromptEntry>>, mpsc::Receiver<Vec<PromptEntry>>),
@@ -168,6 +174,7 @@ impl SessionTask {
             setup,
             options,
             fold: None,
+            first_mode: None,
             follower: None,
             seen: 0,
             replay: Replay::Over,
@@ -177,6 +184,8 @@ impl SessionTask {
             questions: AskedQuestions::new(),
             images: HashMap::new(),
             slash_ends: mpsc::channel(4),
+            running_commands: 0,
+            cancelled_commands: 0,
             server_prompts: Vec::new(),
             prompt_lists: mpsc::channel(4),
             skills: Vec::new(),
@@ -202,6 +211,8 @@ impl SessionTask {
                     Some(command) => self.carry_out(command).await,
                     None => {
                         self.fail_prompts(|| Error::SessionLeft).await;
+                        // A session that was opened again asks anew.
+                        self.withdraw_requests().await;
                         Ok(Next::Close)
                     }
                 },
@@ -272,11 +283,11 @@ impl SessionTask {
 
     /// Puts a prompt into the inbox. It is answered when its turn ends.
     async fn prompt(&mut self, id: &Value, message: UserMessage) -> Result<()> {
-        if let Some(question) = self.questions.awaiting_prompt() {
-            return self.answer_by_prompt(id, &question, &message.text).await;
-        }
         if let Some(command) = slash::parse(&message) {
             return self.start_slash(id, command).await;
+        }
+        if let Some(question) = self.questions.awaiting_prompt() {
+            return self.answer_by_prompt(id, &question, &message.text).await;
         }
         self.begin().await?;
         let message = self.start_skill(message).await;
@@ -294,13 +305,13 @@ impl SessionTask {
         Ok(())
     }
 
-    /// Cancels the turn that runs, and prompts that wait for something else.
+    /// Cancels the turn or the command that runs, and prompts that wait for something else.
     async fn cancel(&mut self) -> Result<()> {
         for id in self.prompts.take_without_turn() {
             self.end_prompt(&id, StopReason::Cancelled).await;
         }
-        if self.open_turn.is_some() || !self.prompts.is_empty() {
-            self.cancelled_turn = self.open_turn;
+        if self.open_turn.is_some() || self.running_commands > 0 || !self.prompts.is_empty() {
+            (self.cancelled_turn, self.cancelled_commands) = (self.open_turn, self.running_commands);
             self.setup.session.order(OrderKind::Cancel).await?;
         }
         Ok(())
@@ -309,10 +320,13 @@ impl SessionTask {
     async fn choose(&mut self, choice: Choice) -> Result<()> {
         match choice {
             Choice::Mode(mode) => {
-                self.begin().await?;
-                self.setup.session.set_permission_mode(mode).await?;
-                // The worker takes the order, and its record is followed like everything else.
-                self.follow_closely().await?;
+                if self.fold.is_some() {
+                    self.setup.session.set_permission_mode(mode).await?;
+                    // The worker takes the order, and its record is followed like everything else.
+                    self.follow_closely().await?;
+                } else {
+                    self.first_mode = Some(mode);
+                }
                 self.set_shown_mode(mode).await;
             }
             Choice::Model(name) => {
@@ -344,6 +358,9 @@ impl SessionTask {
             let SessionSetup { session, work_dir, features, .. } = &self.setup;
             session.create_in(work_dir).await?;
             let id = session.id().ok_or(Error::SessionEnded)?;
+            if let Some(mode) = self.first_mode {
+                session.set_permission_mode(mode).await?;
+            }
             self.fold = Some(UpdateFold::new(id, work_dir.clone(), *features));
             self.start_editor_servers(id);
         }

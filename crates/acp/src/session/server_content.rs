@@ -44,6 +44,7 @@ impl SessionTask {
     pub(super) fn start_attaching(&mut self, id: &Value, message: UserMessage, servers: SessionServers) {
         self.prompts.push(id.clone(), AwaitedEnd::Slash);
         let (ends, prompt) = (self.slash_ends.0.clone(), id.clone());
+        self.running_commands += 1;
         tokio::spawn(async move {
             let attached = servers.attach(message).await;
             let outcome =
