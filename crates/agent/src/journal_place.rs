@@ -74,6 +74,15 @@ impl JournalPlace {
         }
     }
 
+    /// What the config says of this node.
+    pub fn node_settings(&self) -> NodeSettings {
+        match self {
+            Self::Home => NodeSettings::default(),
+            #[cfg(feature = "postgres")]
+            Self::Database(_, node) => node.clone(),
+        }
+    }
+
     /// Whether it is the file of a home, which may not be there yet.
     pub fn is_file(&self) -> bool {
         matches!(self, Self::Home)
@@ -136,6 +145,22 @@ async fn open_database(
         gone_after: Duration::from_secs(node.gone_after_s),
     });
     Ok(PostgresJournal::open_with(address, home, PostgresOptions { link, ..options }).await?)
+}
+
+/// Whether a node answers at its address and accepts the token that this one would send. `None` without a token: then nodes don't use
+/// addresses.
+#[cfg(feature = "postgres")]
+pub async fn try_node_address(address: &str, node: &NodeSettings) -> Option<std::result::Result<(), String>> {
+    match ClusterToken::from_variable(node.token_env.as_deref()) {
+        Ok(token) => Some(HttpNodeLink::new(token?).try_address(address).await),
+        Err(error) => Some(Err(error.to_string())),
+    }
+}
+
+/// Without PostgreSQL there are no other nodes.
+#[cfg(not(feature = "postgres"))]
+pub async fn try_node_address(_: &str, _: &NodeSettings) -> Option<std::result::Result<(), String>> {
+    None
 }
 
 /// What a check of a journal found.

@@ -17,6 +17,10 @@ use crate::failure::unusable;
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 /// How long a connection may be silent before the system asks the server whether it is there.
 const KEEPALIVE_IDLE: Duration = Duration::from_secs(15);
+/// How often it asks again, and how often in all. The system's own interval of 75 s would leave a statement whose answer was cut off
+/// waiting for minutes.
+const KEEPALIVE_INTERVAL: Duration = Duration::from_secs(5);
+const KEEPALIVE_RETRIES: u32 = 3;
 /// How long sent bytes may stay unacknowledged before the connection counts as broken.
 const UNACKNOWLEDGED_TIMEOUT: Duration = Duration::from_secs(20);
 
@@ -77,7 +81,8 @@ impl DatabaseAddress {
             }
         });
         config.application_name("longhaul").connect_timeout(CONNECT_TIMEOUT);
-        config.keepalives_idle(KEEPALIVE_IDLE).tcp_user_timeout(UNACKNOWLEDGED_TIMEOUT);
+        config.keepalives_idle(KEEPALIVE_IDLE).keepalives_interval(KEEPALIVE_INTERVAL);
+        config.keepalives_retries(KEEPALIVE_RETRIES).tcp_user_timeout(UNACKNOWLEDGED_TIMEOUT);
         let shown = shown_address(&config);
         let mut address = Self { config, root_certificate, shown };
         if address.config.get_password().is_none()

@@ -18,6 +18,7 @@ const MIGRATIONS: &[&str] = &[
     include_str!("schema/format_1.sql"),
     include_str!("schema/format_2.sql"),
     include_str!("schema/format_3.sql"),
+    include_str!("schema/format_4.sql"),
 ];
 
 /// The format that this version writes.

@@ -18,6 +18,8 @@ use crate::{Error, Result};
 
 /// How often the host of a node sends a heartbeat.
 const HEARTBEAT_INTERVAL: Duration = Duration::from_secs(3);
+/// At least this many heartbeats fit into the time that a node may be silent.
+const MIN_HEARTBEATS: u32 = 3;
 /// The back-off while a lease can't be confirmed.
 const CONFIRM_DELAY: RetryDelay = RetryDelay::new(Duration::from_millis(100), Duration::from_secs(1));
 
@@ -111,10 +113,16 @@ impl RuntimeShared {
     }
 }
 
+/// How often a node says that it is there, if it may be silent for so long.
+fn heartbeat_interval(dead_after: Duration) -> Duration {
+    HEARTBEAT_INTERVAL.min(dead_after / MIN_HEARTBEATS)
+}
+
 async fn send_heartbeats(runtime: Arc<RuntimeShared>) {
     let Some(cluster) = runtime.journal.cluster() else { return };
     let mut suspension = runtime.suspension();
-    let mut ticks = tokio::time::interval(HEARTBEAT_INTERVAL);
+    let dead_after = runtime.config.settings.node.dead_after();
+    let mut ticks = tokio::time::interval(heartbeat_interval(dead_after));
     ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
     let mut was_in_use = false;
     loop {
@@ -148,5 +156,19 @@ impl Runtime {
             Some(cluster) => Ok(Some(cluster.nodes().await?)),
             None => Ok(None),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::heartbeat_interval;
+
+    #[test]
+    fn a_node_that_may_be_silent_for_a_short_time_is_heard_of_more_often() {
+        let every = |seconds| heartbeat_interval(Duration::from_secs(seconds)).as_secs();
+
+        assert_eq!([every(3), every(6), every(10), every(60)], [1, 2, 3, 3]);
     }
 }
