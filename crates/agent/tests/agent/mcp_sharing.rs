@@ -161,3 +161,24 @@ async fn a_server_keeps_what_it_adds_to_a_cache_for_its_next_start_in_the_folder
     assert_eq!(counts, ["1", "2", "1"], "{said:?}");
     assert!(!user.path().join(".npm/kept").exists());
 }
+
+/// E1: in the sandbox too. A browser that a server has opened would stay for ever.
+#[tokio::test(flavor = "multi_thread")]
+async fn an_idle_server_ends_with_all_that_it_has_started() {
+    let place = TestHome::new();
+    let leaves = "setsid sleep 600 </dev/null >/dev/null 2>&1 & exec python3 server.py";
+    let settings = ServerSettings {
+        command: "sh".to_owned(),
+        args: vec!["-c".to_owned(), leaves.to_owned()],
+        ..server(&[])
+    };
+    let mut config = config(&place, &[("test", settings)]);
+    config.settings.mcp.idle_s = 1;
+    let (runtime, model) = open(config, &json!([call("test__echo", "hello"), "Done."])).await;
+
+    runtime.session("a").await.unwrap().send("go").await.unwrap();
+
+    assert_eq!(heard(&model.requests()[1].items).last().unwrap(), "hello");
+    eventually("nothing is left", || async { keepers_of_servers(&place) == 0 }).await;
+    runtime.shutdown().await.unwrap();
+}
