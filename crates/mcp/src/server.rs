@@ -9,11 +9,15 @@
 //!
 //! If the runtime dies, the keeper of the server's program hears its connection close, and ends the program.
 
+use std::fs::DirBuilder;
+use std::io::Write;
+use std::os::unix::fs::DirBuilderExt;
 use std::path::PathBuf;
 use std::pin::Pin;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
+use longhaul_journal::ReplacingFile;
 use longhaul_protocol::SessionId;
 use tokio::sync::watch;
 
@@ -226,7 +230,9 @@ impl Server {
     }
 
     async fn renew_catalogue(&self, connection: &Connection) -> Result<()> {
-        let catalogue = Arc::new(connection.list_tools(&self.name, &self.settings).await?);
+        let mut catalogue = connection.list_tools(&self.name, &self.settings).await?;
+        catalogue.redact(self.host.redactor());
+        let catalogue = Arc::new(catalogue);
         let known = self.lock_catalogue().replace(Arc::clone(&catalogue));
         if known.as_deref() != Some(&*catalogue) {
             write_cached(&self.host, &self.name, &self.settings, &catalogue);
@@ -290,10 +296,11 @@ fn write_cached(host: &ServerHost, name: &str, settings: &ServerSettings, catalo
     let file = cache_file(host, name, settings);
     let bytes = serde_json::to_vec(catalogue).unwrap_or_default();
     // Without the cache, a tool counts as one that may do anything until its server runs.
-    let _ = file.parent().map(std::fs::create_dir_all);
-    let draft = file.with_extension(format!("{}.draft", std::process::id()));
-    if std::fs::write(&draft, bytes).is_ok() {
-        let _ = std::fs::rename(draft, file);
+    let _ = file.parent().map(|folder| DirBuilder::new().recursive(true).mode(0o700).create(folder));
+    if let Ok(mut replacing) = ReplacingFile::create(&file)
+        && replacing.write_all(&bytes).is_ok()
+    {
+        let _ = replacing.finish();
     }
 }
 
