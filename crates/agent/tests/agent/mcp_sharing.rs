@@ -106,6 +106,41 @@ async fn a_schema_that_changes_in_a_turn_is_told_to_the_model() {
     assert!(records.iter().any(has_changed));
 }
 
+/// E2, T6: the model is told that an error says what the tool takes by now, and a call that fits that is made.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_tool_whose_arguments_have_changed_is_called_as_it_is_now() {
+    let place = TestHome::new();
+    std::fs::write(place.work().join("strict.schema"), "").unwrap();
+    let (runtime, _) = open(
+        config(&place, &[("test", server(&[]))]),
+        &json!([
+            "Begun.",
+            call("test__echo", "one"),
+            "First.",
+            call("test__echo", "two"),
+            {"calls": [{"name": "test__echo", "arguments": {"words": "three"}}]},
+            "Second."
+        ]),
+    )
+    .await;
+    let session = runtime.session("a").await.unwrap();
+    session.send("begin").await.unwrap();
+    for file in ["change.now", "other.schema", "tools.txt"] {
+        std::fs::write(place.work().join(file), "brand_new").unwrap();
+    }
+    session.send("one").await.unwrap();
+    eventually("the server has other tools", || async {
+        runtime.mcp_servers()[0].tools.iter().any(|tool| tool == "test__brand_new")
+    })
+    .await;
+    session.send("two").await.unwrap();
+
+    runtime.shutdown().await.unwrap();
+    let found = results(&sound_records(&place, &session).await);
+    assert!(found[1].1 && found[1].2.contains("the field `words` is missing"), "{found:?}");
+    assert_eq!((found[2].1, found[2].2.as_str()), (false, "three"));
+}
+
 /// E2: the servers of a new session have run before, so that it needs no second epoch, and its first request waits for none of them.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_new_session_with_known_servers_begins_one_epoch_without_waiting() {
