@@ -57,6 +57,39 @@ fn odd_names_are_made_callable_and_kept_apart_and_the_user_is_told() {
     assert!(remote.contains("a.b") && remote.contains("a b"));
 }
 
+/// E2: a model calls a name for as long as its epoch lasts, and another tool must not answer to it then.
+#[test]
+fn a_name_never_comes_to_mean_another_tool_when_tools_come_and_go() {
+    let listed = [tool("a.b"), tool("a b"), tool("a_b"), tool("c d"), tool("c.d")];
+    let all = Catalogue::new("s", &[], listed.to_vec());
+
+    assert_eq!(all.find("s__a_b").unwrap().remote_name, "a_b");
+    for left_out in 0..listed.len() {
+        let mut rest = listed.to_vec();
+        rest.remove(left_out);
+        for tool in Catalogue::new("s", &[], rest).tools {
+            let before = all.find(&tool.name).map(|before| before.remote_name.as_str());
+            assert!(before.is_none_or(|before| before == tool.remote_name), "{tool:?} was {before:?}");
+        }
+    }
+}
+
+/// J8: what a server says about its tools goes into requests and records.
+#[test]
+fn a_secret_in_what_a_server_says_about_its_tools_is_redacted() {
+    let redactor = Redactor::new(&["hunter2-hunter2".to_owned()], &[]).unwrap();
+    let schema = serde_json::json!({"properties": {"of": {"type": "string", "default": "hunter2-hunter2"}}});
+    let schema = Arc::new(schema.as_object().unwrap().clone());
+    let listed = Tool::new("a", "Logged in with hunter2-hunter2", schema);
+    let mut catalogue = Catalogue::new("s", &[], vec![listed]);
+
+    catalogue.redact(&redactor);
+
+    let tool = &catalogue.tools[0];
+    assert_eq!(tool.description, "Logged in with [redacted]");
+    assert_eq!(tool.schema["properties"]["of"]["default"], "[redacted]");
+}
+
 /// E1
 #[test]
 fn the_second_of_two_tools_with_one_name_is_left_out_with_a_line() {

@@ -14,7 +14,7 @@ use rmcp::model::{
     ServerNotification, ServerResult, SubscriptionFilter, UpdateTaskParams,
 };
 use rmcp::service::{
-    ClientLifecycleMode, ClientServiceExt, Peer, PeerRequestOptions, RunningService,
+    ClientInitializeError, ClientLifecycleMode, ClientServiceExt, Peer, PeerRequestOptions, RunningService,
     RunningServiceCancellationToken, ServiceError,
 };
 use serde_json::{Map, Value};
@@ -23,11 +23,11 @@ use tokio::sync::{Notify, watch};
 use crate::catalogue::Catalogue;
 use crate::elicitation;
 use crate::handler::Handler;
-use crate::http_connection::{self, root_cause, service_cause};
+use crate::http_connection::{self, root_cause, service_cause, was_not_taken};
 use crate::launch::{LaunchedServer, describe_end};
 use crate::login::LoginAccess;
 use crate::open_calls::{OpenCall, OpenCalls};
-use crate::output_filter::{MessageFilter, OutputTrouble, filter_messages};
+use crate::output_filter::{MessageFilter, OutputTrouble, UNREADABLE_ANSWER, filter_messages};
 use crate::pages::all_pages;
 use crate::{Error, Result, ServerSettings};
 
@@ -83,6 +83,35 @@ pub(crate) enum CallReply {
     Task(String),
 }
 
+/// Why a program could not be talked to.
+pub(crate) struct StartFailure {
+    pub(crate) error: Error,
+    /// How another start may succeed, after one that tried both protocols.
+    pub(crate) next: Option<ClientLifecycleMode>,
+}
+
+impl From<Error> for StartFailure {
+    fn from(error: Error) -> Self {
+        Self { error, next: None }
+    }
+}
+
+/// How to start a program again that failed when both protocols were tried.
+fn next_mode(error: &ClientInitializeError) -> Option<ClientLifecycleMode> {
+    match error {
+        // Servers from before the stateless protocol may end at its first message, or answer it like any other. Some say which they speak.
+        ClientInitializeError::ConnectionClosed(_)
+        | ClientInitializeError::TransportError { .. }
+        | ClientInitializeError::ExpectedInitResult(_)
+        | ClientInitializeError::NoCompatibleProtocolVersion { .. } => Some(ClientLifecycleMode::Initialize),
+        // It takes no handshake, and came too late for the first message.
+        ClientInitializeError::JsonRpcError(_) => {
+            Some(ClientLifecycleMode::Discover { preferred_versions: vec![ProtocolVersion::V_2026_07_28] })
+        }
+        _ => None,
+    }
+}
+
 /// How both protocols are tried: the stateless one first, then the one with a handshake.
 pub(crate) fn lifecycle() -> ClientLifecycleMode {
     ClientLifecycleMode::Auto {
@@ -97,16 +126,20 @@ impl Connection {
         launched: LaunchedServer,
         tasks: Arc<Tasks>,
         settings: &ServerSettings,
-    ) -> Result<Self> {
+        mode: ClientLifecycleMode,
+    ) -> std::result::Result<Self, StartFailure> {
         let failed = |error: std::io::Error| Error::NotStarted(format!("can't talk to it: {error}"));
         launched.stream.set_nonblocking(true).map_err(failed)?;
         let stream = tokio::net::UnixStream::from_std(launched.stream).map_err(failed)?;
         let (stream, trouble, filter) = filter_messages(stream, launched.heard);
         let handler = Arc::new(Handler::default());
         let program = Program { tasks, id: launched.id, trouble, _filter: filter };
-        let service = match handler.clone().serve_with_lifecycle(stream, lifecycle()).await {
+        let service = match handler.clone().serve_with_lifecycle(stream, mode).await {
             Ok(service) => service,
-            Err(error) => return Err(Error::NotStarted(program.failure(&error.to_string()).await)),
+            Err(error) => {
+                let reason = Error::NotStarted(program.failure(&error.to_string()).await);
+                return Err(StartFailure { error: reason, next: next_mode(&error) });
+            }
         };
         Ok(Self::new(service, handler, settings, Some(program), launched.warnings))
     }
@@ -153,6 +186,10 @@ impl Connection {
         Some(self.peer().peer_info()?.protocol_version.to_string())
     }
 
+    pub(crate) fn is_to_program(&self) -> bool {
+        self.program.is_some()
+    }
+
     pub(crate) fn is_closed(&self) -> bool {
         *self.is_closed.borrow()
     }
@@ -174,12 +211,19 @@ impl Connection {
             return Ok(Catalogue::default());
         }
         // One tool more than are shown, so that the catalogue can say that it leaves some out.
-        let listed = self.answer(all_pages(MAX_LISTED_TOOLS + 1, |page| {
+        let pages = all_pages(MAX_LISTED_TOOLS + 1, |page| {
             let peer = self.peer().clone();
             async move { peer.list_tools(page).await.map(|page| (page.tools, page.next_cursor)) }
-        }));
-        let listed = listed.await?;
-        Ok(Catalogue::new(name, &settings.tools, listed))
+        });
+        match tokio::time::timeout(self.timeout, pages).await {
+            Ok(Ok(listed)) => Ok(Catalogue::new(name, &settings.tools, listed)),
+            Ok(Err(ServiceError::UnexpectedResponse)) => {
+                let reason = "its list of tools can't be read; each tool needs a `name`, and an object as its `inputSchema`";
+                Err(Error::Unreadable(reason.to_owned()))
+            }
+            Ok(Err(error)) => Err(self.explain(error).await),
+            Err(_) => Err(Error::Timeout { seconds: self.timeout.as_secs() }),
+        }
     }
 
     /// Calls a tool, through questions of the server, until it has a result or has made a task of the call. The id of a task is on
@@ -198,16 +242,16 @@ impl Connection {
                 CallToolResponse::Task(created) => {
                     let id = created.task.task_id.clone();
                     if id.len() > MAX_TASK_ID_BYTES {
-                        return Err(Error::Refused("the id of its task is too long".to_owned()));
+                        return Err(Error::Unreadable("the id of its task is too long".to_owned()));
                     }
                     // Before the first poll, so that a crash finds the task again.
                     stop.line().record_task(&id).await;
                     return Ok(CallReply::Task(id));
                 }
-                _ => return Err(Error::Refused("its answer is not the result of a call".to_owned())),
+                _ => return Err(no_result()),
             }
         }
-        Err(Error::Refused(format!("it asked for more input {MAX_INPUT_ROUNDS} times and gave no result")))
+        Err(Error::Unreadable(format!("it asked for more input {MAX_INPUT_ROUNDS} times and gave no result")))
     }
 
     async fn call_once(
@@ -239,7 +283,7 @@ impl Connection {
             Ok(ServerResult::CallToolResult(result)) => Ok(CallToolResponse::Complete(result)),
             Ok(ServerResult::InputRequiredResult(required)) => Ok(CallToolResponse::InputRequired(required)),
             Ok(ServerResult::CreateTaskResult(created)) => Ok(CallToolResponse::Task(created)),
-            Ok(_) => Err(Error::Refused("its answer is not the result of a call".to_owned())),
+            Ok(_) => Err(no_result()),
             Err(error) => Err(self.explain(error).await),
         }
     }
@@ -318,14 +362,22 @@ impl Connection {
             return refusal;
         }
         match error {
+            ServiceError::McpError(error) if error.code.0 == UNREADABLE_ANSWER => {
+                Error::Unreadable(error.message.to_string())
+            }
             ServiceError::McpError(error) => Error::Refused(error.message.to_string()),
+            ServiceError::UnexpectedResponse => no_result(),
             ServiceError::Timeout { timeout } => Error::Timeout { seconds: timeout.as_secs() },
             ServiceError::TransportClosed
             | ServiceError::TransportSend(_)
-            | ServiceError::Cancelled { .. } => Error::Ended(match &self.program {
-                Some(program) => program.failure("it closed its output").await,
-                None => format!("the connection to it failed: {}", root_cause(service_cause(&error))),
-            }),
+            | ServiceError::Cancelled { .. } => match &self.program {
+                Some(program) => Error::Ended(program.failure("it closed its output").await),
+                None => {
+                    let cause = service_cause(&error);
+                    let reason = format!("the connection to it failed: {}", root_cause(cause));
+                    if was_not_taken(cause) { Error::NotStarted(reason) } else { Error::Ended(reason) }
+                }
+            },
             other => Error::Refused(other.to_string()),
         }
     }
@@ -378,6 +430,10 @@ async fn listen_for_changes(
     }
 }
 
+fn no_result() -> Error {
+    Error::Unreadable("it answered with something that is no result".to_owned())
+}
+
 /// Closes the connection when it is dropped.
 struct CloseOnDrop(Option<RunningServiceCancellationToken>);
 
@@ -388,6 +444,10 @@ impl Drop for CloseOnDrop {
 }
 
 impl Program {
+    fn has_ended(&self) -> bool {
+        self.tasks.status(self.id).ok().flatten().is_some()
+    }
+
     /// Why the program can't be reached: what was wrong with its output or how it ended; `otherwise` if neither is known.
     async fn failure(&self, otherwise: &str) -> String {
         if let Some(fatal) = self.trouble.fatal() {
@@ -395,7 +455,7 @@ impl Program {
         }
         let until = tokio::time::Instant::now() + END_WAIT;
         loop {
-            if self.tasks.status(self.id).ok().flatten().is_some() {
+            if self.has_ended() {
                 return describe_end(&self.tasks, self.id);
             }
             if tokio::time::Instant::now() >= until {

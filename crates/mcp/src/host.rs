@@ -54,6 +54,11 @@ impl ServerHost {
         }
     }
 
+    /// Knows the user's secrets.
+    pub(crate) fn redactor(&self) -> &Redactor {
+        &self.redactor
+    }
+
     /// The programs of servers, each under its keeper.
     pub(crate) fn tasks(&self) -> Result<&Arc<Tasks>> {
         if let Some(tasks) = self.tasks.get() {

@@ -48,7 +48,7 @@ impl RemoteTask {
             let polled = match connected {
                 Ok(connection) => {
                     let polled = self.poll(&connection, &mut stop, &mut failed).await;
-                    polled.inspect_err(|error| self.server.fail_on_login(&connection, error))
+                    polled.inspect_err(|error| self.server.fail_connection(&connection, error))
                 }
                 Err(error) => Err(error),
             };
@@ -86,7 +86,7 @@ impl RemoteTask {
                     let result: std::result::Result<CallToolResult, _> =
                         serde_json::from_value(Value::Object(result));
                     return result.map_err(|error| {
-                        Error::Refused(format!("the result of its task can't be read: {error}"))
+                        Error::Unreadable(format!("the result of its task can't be read: {error}"))
                     });
                 }
                 TaskPayload::Failed { error } => {
