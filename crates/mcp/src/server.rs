@@ -9,7 +9,7 @@
 //!
 //! If the runtime dies, the keeper of the server's program hears its connection close, and ends the program.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::pin::Pin;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
@@ -44,6 +44,8 @@ pub(crate) struct Server {
     phase: watch::Sender<ServerPhase<Connection>>,
     /// The last known tools, also while it is stopped.
     catalogue: Mutex<Option<Arc<Catalogue>>>,
+    /// Where the tools are kept for the next runtime.
+    cache_file: PathBuf,
     /// The last known resources and prompts.
     content_list: CachedContentList,
 }
@@ -56,10 +58,11 @@ impl Server {
         session: Option<SessionId>,
         host: Arc<ServerHost>,
     ) -> Arc<Self> {
-        let catalogue = Mutex::new(read_cached(&host, name, &settings).map(Arc::new));
+        let cache_file = cache_file(&host, name, &settings, place.as_ref());
+        let catalogue = Mutex::new(read_cached(&cache_file).map(Arc::new));
         let phase = watch::Sender::new(ServerPhase::default());
         let (name, content_list) = (name.to_owned(), CachedContentList::default());
-        Arc::new(Self { name, settings, place, session, host, phase, catalogue, content_list })
+        Arc::new(Self { name, settings, place, session, host, phase, catalogue, cache_file, content_list })
     }
 
     pub(crate) fn name(&self) -> &str {
@@ -153,7 +156,7 @@ impl Server {
             let (settings, work_dir) = (&self.settings, place.scope.work_dir());
             note_use(&self.host.own_folder(&self.name, settings, work_dir, self.session));
         }
-        note_use(&cache_file(&self.host, &self.name, &self.settings));
+        note_use(&self.cache_file);
     }
 
     pub(crate) fn status(&self) -> ServerStatus {
@@ -229,7 +232,7 @@ impl Server {
         let catalogue = Arc::new(connection.list_tools(&self.name, &self.settings).await?);
         let known = self.lock_catalogue().replace(Arc::clone(&catalogue));
         if known.as_deref() != Some(&*catalogue) {
-            write_cached(&self.host, &self.name, &self.settings, &catalogue);
+            write_cached(&self.cache_file, &catalogue);
         }
         Ok(())
     }
@@ -280,14 +283,12 @@ impl Server {
 }
 
 /// The catalogue of an earlier run. It tells the effects of tools before the server runs again, and can be deleted.
-fn read_cached(host: &ServerHost, name: &str, settings: &ServerSettings) -> Option<Catalogue> {
-    let file = cache_file(host, name, settings);
-    note_use(&file);
+fn read_cached(file: &Path) -> Option<Catalogue> {
+    note_use(file);
     serde_json::from_slice(&std::fs::read(file).ok()?).ok()
 }
 
-fn write_cached(host: &ServerHost, name: &str, settings: &ServerSettings, catalogue: &Catalogue) {
-    let file = cache_file(host, name, settings);
+fn write_cached(file: &Path, catalogue: &Catalogue) {
     let bytes = serde_json::to_vec(catalogue).unwrap_or_default();
     // Without the cache, a tool counts as one that may do anything until its server runs.
     let _ = file.parent().map(std::fs::create_dir_all);
@@ -297,6 +298,12 @@ fn write_cached(host: &ServerHost, name: &str, settings: &ServerSettings, catalo
     }
 }
 
-fn cache_file(host: &ServerHost, name: &str, settings: &ServerSettings) -> PathBuf {
-    host.catalogues_folder().join(format!("{name}-{}.json", settings.fingerprint()))
+fn cache_file(
+    host: &ServerHost,
+    name: &str,
+    settings: &ServerSettings,
+    place: Option<&ServerPlace>,
+) -> PathBuf {
+    let work_dir = place.map(|place| place.scope.work_dir());
+    host.catalogues_folder().join(format!("{name}-{}.json", settings.catalogue_fingerprint(work_dir)))
 }

@@ -198,6 +198,15 @@ pub fn check_server_name(name: &str) -> Result<(), String> {
         _ if !name.chars().all(is_allowed) => "use letters, digits, `-` and `_`",
         _ if name.contains("__") || name.ends_with('_') => "`__` separates it from the name of a tool",
         _ => return Ok(()),
+    /// Identifies what lists the tools. What a program is depends on the folder that it begins in, too: what runs in one folder must not
+    /// choose the words that the model reads in another.
+    pub(crate) fn catalogue_fingerprint(&self, work_dir: Option<&Path>) -> String {
+        match work_dir.filter(|_| !self.command.is_empty()) {
+            Some(work_dir) => short_hash(&(self, &self.variables, work_dir)),
+            None => self.fingerprint(),
+        }
+    }
+
     };
     Err(format!("{name:?} can't be the name of an MCP server: {problem}"))
 }
