@@ -7,9 +7,15 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use crate::connection::MAX_LISTED_TOOLS;
+use crate::listing::Listing;
+use crate::output_filter::MAX_MESSAGE_BYTES;
 
 /// The longest name that every provider takes.
 const MAX_NAME_BYTES: usize = 64;
+/// The longest name of a server's own.
+const MAX_REMOTE_NAME_BYTES: usize = 1_024;
+/// Bytes of such a name to show.
+const MAX_SHOWN_NAME_BYTES: usize = 100;
 /// Bytes of a description to send. Longer ones are cut.
 const MAX_DESCRIPTION_BYTES: usize = 4_000;
 /// The largest schema of one tool, as JSON.
@@ -46,6 +52,17 @@ impl CatalogueTool {
 }
 
 impl Catalogue {
+    /// The catalogue of what a server listed, which may not be all.
+    pub(crate) fn of_listing(server: &str, wanted: &[String], listing: Listing<rmcp::model::Tool>) -> Self {
+        let is_cut = listing.is_cut;
+        let mut catalogue = Self::new(server, wanted, listing.entries);
+        if is_cut {
+            let limit = MAX_MESSAGE_BYTES >> 20;
+            catalogue.warnings.push(format!("its tools have more than {limit} MiB; the rest is left out"));
+        }
+        catalogue
+    }
+
     /// The catalogue of what a server lists. `wanted` are the tools to offer; all, if empty.
     pub(crate) fn new(server: &str, wanted: &[String], listed: Vec<rmcp::model::Tool>) -> Self {
         let mut listed: Vec<_> = listed
@@ -66,7 +83,13 @@ impl Catalogue {
         }
         let (mut names, mut previous) = (BTreeSet::new(), None);
         for tool in listed {
-            let shown = longhaul_protocol::printable(tool.name.as_bytes()).to_string();
+            let shown = shown_name(&tool.name);
+            if tool.name.len() > MAX_REMOTE_NAME_BYTES {
+                catalogue.warnings.push(format!(
+                    "the name of its tool `{shown}` is over {MAX_REMOTE_NAME_BYTES} bytes; it is left out"
+                ));
+                continue;
+            }
             if previous.replace(tool.name.clone()).is_some_and(|previous| previous == tool.name) {
                 catalogue.warnings.push(format!("it has two tools named `{shown}`; the second is left out"));
                 continue;
@@ -79,7 +102,12 @@ impl Catalogue {
                     .push(format!("the schema of its tool `{shown}` is over {limit} KiB; it is left out"));
                 continue;
             }
-            let name = unique_name(server, &tool.name, &names);
+            let Some(name) = unique_name(server, &tool.name, &names) else {
+                catalogue.warnings.push(format!(
+                    "its tool `{shown}` is left out: another one has the name by which models would call it"
+                ));
+                continue;
+            };
             if name != format!("{server}__{}", tool.name) {
                 catalogue.warnings.push(format!(
                     "its tool `{shown}` is called `{name}`, because models can't call it by its name"
@@ -101,6 +129,13 @@ impl Catalogue {
     pub(crate) fn find(&self, name: &str) -> Option<&CatalogueTool> {
         self.tools.iter().find(|tool| tool.name == name)
     }
+}
+
+/// A server's own name for a tool, for people.
+fn shown_name(name: &str) -> String {
+    let end = name.floor_char_boundary(MAX_SHOWN_NAME_BYTES);
+    let cut = if end < name.len() { "…" } else { "" };
+    format!("{}{cut}", longhaul_protocol::printable(&name.as_bytes()[..end]))
 }
 
 /// The effect that a tool's annotations promise. A tool that promises nothing may do anything.
@@ -132,18 +167,20 @@ fn clean_schema(mut schema: Map<String, Value>) -> Value {
     Value::Object(schema)
 }
 
-/// `server__tool` in the characters that every provider takes. Where that is not one to one, a hash keeps names apart.
-fn unique_name(server: &str, tool: &str, taken: &BTreeSet<String>) -> String {
+/// `server__tool` in the characters that every provider takes. Where that is not one to one, a hash keeps names apart. `None` if a server
+/// has named another of its tools so: providers refuse each request with two tools of one name.
+fn unique_name(server: &str, tool: &str, taken: &BTreeSet<String>) -> Option<String> {
     let is_allowed = |character: char| character.is_ascii_alphanumeric() || matches!(character, '-' | '_');
     let plain: String =
         tool.chars().map(|character| if is_allowed(character) { character } else { '_' }).collect();
     let name = format!("{server}__{plain}");
     if !plain.is_empty() && name.len() <= MAX_NAME_BYTES && !taken.contains(&name) {
-        return name;
+        return Some(name);
     }
     let hash = blake3::hash(tool.as_bytes()).to_hex();
     let end = name.len().min(MAX_NAME_BYTES - SUFFIX_DIGITS - 1);
-    format!("{}_{}", &name[..end], &hash[..SUFFIX_DIGITS])
+    let name = format!("{}_{}", &name[..end], &hash[..SUFFIX_DIGITS]);
+    (!taken.contains(&name)).then_some(name)
 }
 
 #[cfg(test)]

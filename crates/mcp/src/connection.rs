@@ -25,6 +25,7 @@ use crate::elicitation;
 use crate::handler::Handler;
 use crate::http_connection::{self, root_cause, service_cause};
 use crate::launch::{LaunchedServer, describe_end};
+use crate::listing::Listing;
 use crate::login::LoginAccess;
 use crate::open_calls::{OpenCall, OpenCalls};
 use crate::output_filter::{MessageFilter, OutputTrouble, filter_messages};
@@ -174,25 +175,24 @@ impl Connection {
             return Ok(Catalogue::default());
         }
         match tokio::time::timeout(self.timeout, self.list_pages()).await {
-            Ok(Ok(listed)) => Ok(Catalogue::new(name, &settings.tools, listed)),
+            Ok(Ok(listed)) => Ok(Catalogue::of_listing(name, &settings.tools, listed)),
             Ok(Err(error)) => Err(self.explain(error).await),
             Err(_) => Err(Error::Timeout { seconds: self.timeout.as_secs() }),
         }
     }
 
     /// One tool more than may be listed, if there are as many: the catalogue leaves it out and says so.
-    async fn list_pages(&self) -> std::result::Result<Vec<rmcp::model::Tool>, ServiceError> {
-        let (mut tools, mut cursor) = (Vec::new(), None);
+    async fn list_pages(&self) -> std::result::Result<Listing<rmcp::model::Tool>, ServiceError> {
+        let (mut tools, mut cursor) = (Listing::new(MAX_LISTED_TOOLS + 1), None);
         for _ in 0..MAX_LIST_PAGES {
             let page = PaginatedRequestParams::default().with_cursor(cursor);
             let listed = self.peer().list_tools(Some(page)).await?;
-            tools.extend(listed.tools);
+            tools.add_page(listed.tools);
             cursor = listed.next_cursor;
-            if cursor.is_none() || tools.len() > MAX_LISTED_TOOLS {
+            if cursor.is_none() || tools.is_full() {
                 break;
             }
         }
-        tools.truncate(MAX_LISTED_TOOLS + 1);
         Ok(tools)
     }
 

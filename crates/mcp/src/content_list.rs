@@ -7,9 +7,11 @@ use std::time::{Duration, Instant};
 use longhaul_protocol::SessionId;
 use rmcp::model::{PaginatedRequestParams, Prompt, PromptArgument, Resource};
 use rmcp::service::ServiceError;
+use serde::Serialize;
 
 use crate::FolderServers;
 use crate::connection::Connection;
+use crate::listing::Listing;
 use crate::server::Server;
 
 /// An older list is asked for again when a menu opens.
@@ -163,19 +165,19 @@ pub(crate) async fn list_prompts(
     Ok(listed.await?.into_iter().map(entry).collect())
 }
 
-/// The entries of all pages, up to [`MAX_LISTED`].
+/// The entries of all pages, up to [`MAX_LISTED`] and the bytes of a message.
 async fn all_pages<T, P>(list: impl Fn(Option<PaginatedRequestParams>) -> P) -> Result<Vec<T>, ServiceError>
 where
+    T: Serialize,
     P: Future<Output = Result<(Vec<T>, Option<String>), ServiceError>>,
 {
-    let (mut entries, mut cursor) = (Vec::new(), None);
+    let (mut listing, mut cursor) = (Listing::new(MAX_LISTED), None);
     loop {
         let page = PaginatedRequestParams::default().with_cursor(cursor);
         let (listed, next) = list(Some(page)).await?;
-        entries.extend(listed);
-        entries.truncate(MAX_LISTED);
-        if next.is_none() || entries.len() == MAX_LISTED {
-            return Ok(entries);
+        listing.add_page(listed);
+        if next.is_none() || listing.is_full() {
+            return Ok(listing.entries);
         }
         cursor = next;
     }
