@@ -9,9 +9,15 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use crate::connection::MAX_LISTED_TOOLS;
+use crate::listing::Listing;
+use crate::output_filter::MAX_MESSAGE_BYTES;
 
 /// The longest name that every provider takes.
 const MAX_NAME_BYTES: usize = 64;
+/// The longest name of a server's own.
+const MAX_REMOTE_NAME_BYTES: usize = 1_024;
+/// Bytes of such a name to show.
+const MAX_SHOWN_NAME_BYTES: usize = 100;
 /// Bytes of a description to send. Longer ones are cut.
 const MAX_DESCRIPTION_BYTES: usize = 4_000;
 /// The largest schema of one tool, as JSON.
@@ -51,6 +57,17 @@ impl CatalogueTool {
 }
 
 impl Catalogue {
+    /// The catalogue of what a server listed, which may not be all.
+    pub(crate) fn of_listing(server: &str, wanted: &[String], listing: Listing<rmcp::model::Tool>) -> Self {
+        let is_cut = listing.is_cut;
+        let mut catalogue = Self::new(server, wanted, listing.entries);
+        if is_cut {
+            let limit = MAX_MESSAGE_BYTES >> 20;
+            catalogue.warnings.push(format!("its tools have more than {limit} MiB; the rest is left out"));
+        }
+        catalogue
+    }
+
     /// The catalogue of what a server lists. `wanted` are the tools to offer; all, if empty.
     pub(crate) fn new(server: &str, wanted: &[String], listed: Vec<rmcp::model::Tool>) -> Self {
         let mut listed: Vec<_> = listed
@@ -70,9 +87,15 @@ impl Catalogue {
             catalogue.warnings.push(format!("it has no tool {missing:?}, which `tools` names"));
         }
         let names = ToolNames::new(server, listed.iter().map(|tool| tool.name.as_ref()));
-        let mut previous = None;
+        let (mut previous, mut used) = (None, BTreeSet::new());
         for tool in listed {
-            let shown = longhaul_protocol::printable(tool.name.as_bytes()).to_string();
+            let shown = shown_name(&tool.name);
+            if tool.name.len() > MAX_REMOTE_NAME_BYTES {
+                catalogue.warnings.push(format!(
+                    "the name of its tool `{shown}` is over {MAX_REMOTE_NAME_BYTES} bytes; it is left out"
+                ));
+                continue;
+            }
             if previous.replace(tool.name.clone()).is_some_and(|previous| previous == tool.name) {
                 catalogue.warnings.push(format!("it has two tools named `{shown}`; the second is left out"));
                 continue;
@@ -85,7 +108,13 @@ impl Catalogue {
                     .push(format!("the schema of its tool `{shown}` is over {limit} KiB; it is left out"));
                 continue;
             }
-            let name = names.name_of(&tool.name);
+            let name = names.name_of(&tool.name).filter(|name| used.insert(name.clone()));
+            let Some(name) = name else {
+                catalogue.warnings.push(format!(
+                    "its tool `{shown}` is left out: another one has the name by which models would call it"
+                ));
+                continue;
+            };
             if name != format!("{server}__{}", tool.name) {
                 catalogue.warnings.push(format!(
                     "its tool `{shown}` is offered as `{name}`, because models can't call it by its own name"
@@ -121,6 +150,13 @@ impl Catalogue {
     pub(crate) fn find(&self, name: &str) -> Option<&CatalogueTool> {
         self.tools.iter().find(|tool| tool.name == name)
     }
+}
+
+/// A server's own name for a tool, for people.
+fn shown_name(name: &str) -> String {
+    let end = name.floor_char_boundary(MAX_SHOWN_NAME_BYTES);
+    let cut = if end < name.len() { "…" } else { "" };
+    format!("{}{cut}", longhaul_protocol::printable(&name.as_bytes()[..end]))
 }
 
 /// The effect that a tool's annotations promise. A tool that promises nothing may do anything.
@@ -179,15 +215,17 @@ impl<'a> ToolNames<'a> {
         Self { server, taken }
     }
 
-    fn name_of(&self, tool: &str) -> String {
+    /// `None` if another tool has the name: providers refuse each request with two tools of one name.
+    fn name_of(&self, tool: &str) -> Option<String> {
         let name = replaced_name(self.server, tool);
         let fits = !tool.is_empty() && name.len() <= MAX_NAME_BYTES && !self.taken.contains(&name);
         if fits || is_callable(self.server, tool) {
-            return name;
+            return Some(name);
         }
         let hash = blake3::hash(tool.as_bytes()).to_hex();
         let end = name.len().min(MAX_NAME_BYTES - SUFFIX_DIGITS - 1);
-        format!("{}_{}", &name[..end], &hash[..SUFFIX_DIGITS])
+        let name = format!("{}_{}", &name[..end], &hash[..SUFFIX_DIGITS]);
+        (!self.taken.contains(&name)).then_some(name)
     }
 }
 

@@ -216,7 +216,7 @@ impl Connection {
             async move { peer.list_tools(page).await.map(|page| (page.tools, page.next_cursor)) }
         });
         match tokio::time::timeout(self.timeout, pages).await {
-            Ok(Ok(listed)) => Ok(Catalogue::new(name, &settings.tools, listed)),
+            Ok(Ok(listed)) => Ok(Catalogue::of_listing(name, &settings.tools, listed)),
             Ok(Err(ServiceError::UnexpectedResponse)) => {
                 let reason = "its list of tools can't be read; each tool needs a `name`, and an object as its `inputSchema`";
                 Err(Error::Unreadable(reason.to_owned()))

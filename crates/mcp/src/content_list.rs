@@ -140,7 +140,7 @@ async fn list_resources(connection: &Connection, server: &str) -> Result<Vec<Res
         uri: resource.uri,
         title: resource.title.unwrap_or(resource.name),
     };
-    Ok(listed.await?.into_iter().map(entry).collect())
+    Ok(listed.await?.entries.into_iter().map(entry).collect())
 }
 
 pub(crate) async fn list_prompts(
@@ -161,7 +161,7 @@ pub(crate) async fn list_prompts(
         description: prompt.description.or(prompt.title).unwrap_or_default(),
         parameters: prompt.arguments.unwrap_or_default().into_iter().map(parameter).collect(),
     };
-    Ok(listed.await?.into_iter().map(entry).collect())
+    Ok(listed.await?.entries.into_iter().map(entry).collect())
 }
 
 fn parameter(argument: PromptArgument) -> PromptParameter {

@@ -122,7 +122,9 @@ impl FirstRequest {
         let (FirstRequestState::Sent(asked) | FirstRequestState::GivenUp(asked)) = &*state else {
             return false;
         };
-        let is_answer = id == asked || id.as_str().is_some_and(|id| id == asked.to_string());
+        // Some servers answer with the number as a string.
+        let quoted = asked.to_string();
+        let is_answer = id == asked || id.as_str() == Some(quoted.as_str());
         let is_late = is_answer && matches!(*state, FirstRequestState::GivenUp(_));
         if is_answer {
             *state = FirstRequestState::Answered;

@@ -2,31 +2,34 @@
 
 use rmcp::model::PaginatedRequestParams;
 use rmcp::service::ServiceError;
+use serde::Serialize;
+
+use crate::listing::Listing;
 
 /// The most pages of one list. A server whose list does not end shows only these.
 const MAX_PAGES: usize = 100;
 
-/// The entries of all pages, at most `max_entries` of them. `list_page` asks for one page and returns its entries and the cursor of
+/// The entries of all pages, at most `max_entries` of them and the bytes of a message. `list_page` asks for one page and returns its entries and the cursor of
 /// the next page, if there is one.
 pub(crate) async fn all_pages<T, P>(
     max_entries: usize,
     list_page: impl Fn(Option<PaginatedRequestParams>) -> P,
-) -> Result<Vec<T>, ServiceError>
+) -> Result<Listing<T>, ServiceError>
 where
+    T: Serialize,
     P: Future<Output = Result<(Vec<T>, Option<String>), ServiceError>>,
 {
-    let (mut entries, mut cursor) = (Vec::new(), None);
+    let (mut listing, mut cursor) = (Listing::new(max_entries), None);
     for _ in 0..MAX_PAGES {
         let page = PaginatedRequestParams::default().with_cursor(cursor);
         let (listed, next) = list_page(Some(page)).await?;
-        entries.extend(listed);
-        entries.truncate(max_entries);
+        listing.add_page(listed);
         cursor = next;
-        if cursor.is_none() || entries.len() == max_entries {
+        if cursor.is_none() || listing.is_full() {
             break;
         }
     }
-    Ok(entries)
+    Ok(listing)
 }
 
 #[cfg(test)]

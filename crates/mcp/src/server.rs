@@ -12,7 +12,7 @@
 use std::fs::DirBuilder;
 use std::io::Write;
 use std::os::unix::fs::DirBuilderExt;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::pin::Pin;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -50,6 +50,8 @@ pub(crate) struct Server {
     phase: watch::Sender<ServerPhase<Connection>>,
     /// The last known tools, also while it is stopped.
     catalogue: Mutex<Option<Arc<Catalogue>>>,
+    /// Where the tools are kept for the next runtime.
+    cache_file: PathBuf,
     /// The last known resources and prompts.
     content_list: CachedContentList,
     /// Its program ends at the first message of the stateless protocol.
@@ -64,7 +66,8 @@ impl Server {
         session: Option<SessionId>,
         host: Arc<ServerHost>,
     ) -> Arc<Self> {
-        let known = read_cached(&host, name, &settings).map(Arc::new);
+        let cache_file = cache_file(&host, name, &settings, place.as_ref());
+        let known = read_cached(&cache_file).map(Arc::new);
         let needs_handshake = AtomicBool::new(known.as_ref().is_some_and(|known| known.needs_handshake));
         let (name, content_list) = (name.to_owned(), CachedContentList::default());
         let (catalogue, phase) = (Mutex::new(known), watch::Sender::new(ServerPhase::default()));
@@ -76,6 +79,7 @@ impl Server {
             host,
             phase,
             catalogue,
+            cache_file,
             content_list,
             needs_handshake,
         })
@@ -178,7 +182,7 @@ impl Server {
             let (settings, work_dir) = (&self.settings, place.scope.work_dir());
             note_use(&self.host.own_folder(&self.name, settings, work_dir, self.session));
         }
-        note_use(&cache_file(&self.host, &self.name, &self.settings));
+        note_use(&self.cache_file);
     }
 
     pub(crate) fn status(&self) -> ServerStatus {
@@ -281,7 +285,7 @@ impl Server {
         let catalogue = Arc::new(catalogue);
         let known = self.lock_catalogue().replace(Arc::clone(&catalogue));
         if known.as_deref() != Some(&*catalogue) {
-            write_cached(&self.host, &self.name, &self.settings, &catalogue);
+            write_cached(&self.cache_file, &catalogue);
         }
         Ok(())
     }
@@ -333,24 +337,28 @@ impl Server {
 }
 
 /// The catalogue of an earlier run, for the tools and their effects before the server runs again. The file can be deleted.
-fn read_cached(host: &ServerHost, name: &str, settings: &ServerSettings) -> Option<Catalogue> {
-    let file = cache_file(host, name, settings);
-    note_use(&file);
+fn read_cached(file: &Path) -> Option<Catalogue> {
+    note_use(file);
     serde_json::from_slice(&std::fs::read(file).ok()?).ok()
 }
 
-fn write_cached(host: &ServerHost, name: &str, settings: &ServerSettings, catalogue: &Catalogue) {
-    let file = cache_file(host, name, settings);
+fn write_cached(file: &Path, catalogue: &Catalogue) {
     let bytes = serde_json::to_vec(catalogue).unwrap_or_default();
     // Without the cache, a tool counts as one that may do anything until its server runs.
     let _ = file.parent().map(|folder| DirBuilder::new().recursive(true).mode(0o700).create(folder));
-    if let Ok(mut replacing) = ReplacingFile::create(&file)
+    if let Ok(mut replacing) = ReplacingFile::create(file)
         && replacing.write_all(&bytes).is_ok()
     {
         let _ = replacing.finish();
     }
 }
 
-fn cache_file(host: &ServerHost, name: &str, settings: &ServerSettings) -> PathBuf {
-    host.catalogues_folder().join(format!("{name}-{}.json", settings.fingerprint()))
+fn cache_file(
+    host: &ServerHost,
+    name: &str,
+    settings: &ServerSettings,
+    place: Option<&ServerPlace>,
+) -> PathBuf {
+    let work_dir = place.map(|place| place.scope.work_dir());
+    host.catalogues_folder().join(format!("{name}-{}.json", settings.catalogue_fingerprint(work_dir)))
 }
