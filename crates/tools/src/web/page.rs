@@ -20,7 +20,7 @@ const CONVERSION_STACK_BYTES: usize = 32 << 20;
 /// How long the parser may take.
 const PARSE_TIME: Duration = Duration::from_secs(5);
 /// Bytes of all links after they were made absolute: a short page can have a long base.
-const MAX_LINK_BYTES: usize = 16 << 20;
+const MAX_LINK_BYTES: usize = 32 << 20;
 /// Bytes with which all lines in lists and quotations are indented, at most.
 const MAX_INDENT_BYTES: usize = 64 << 20;
 /// What a list or a quotation indents its lines by, at most.
@@ -171,6 +171,11 @@ fn convert_html(html: &str, base: &Url, parse_time: Duration) -> PageText {
     if survey.is_too_deep {
         text.push_str(&format!("\n\n[what is nested more than {MAX_DEPTH} elements deep is left out]"));
     }
+    if survey.has_bare_links {
+        text.push_str(
+            "\n\n[its last links have no addresses here, because those of the others are too long]",
+        );
+    }
     if survey.is_cut {
         text.push_str("\n\n[the rest is left out, because its lists are nested too deep]");
     }
@@ -191,6 +196,8 @@ struct PageSurvey {
     is_too_deep: bool,
     /// Its end is left out, because it would be indented by too much.
     is_cut: bool,
+    /// Its last links lost their addresses, because all together would be too long.
+    has_bare_links: bool,
 }
 
 /// Makes links absolute, removes what is hidden, too deep or indented by too much, and finds title and main part. Without recursion: a page
@@ -233,6 +240,7 @@ fn prepare_tree(document: &Rc<Node>, url: &Url) -> PageSurvey {
     }
     let only = |mut nodes: Vec<Rc<Node>>| if nodes.len() == 1 { nodes.pop() } else { None };
     survey.main = only(mains).or_else(|| only(articles));
+    survey.has_bare_links = link_bytes_left == 0;
     survey
 }
 
@@ -299,12 +307,12 @@ fn make_links_absolute(node: &Node, base: &Url, bytes_left: &mut usize) {
         if !matches!(&*attribute.name.local, "href" | "src") {
             return true;
         }
-        *bytes_left = bytes_left.saturating_sub(base.as_str().len() + attribute.value.len());
         if *bytes_left == 0 {
             return false;
         }
         match base.join(&attribute.value) {
             Ok(url) if matches!(url.scheme(), "http" | "https" | "mailto") => {
+                *bytes_left = bytes_left.saturating_sub(url.as_str().len());
                 attribute.value = url.as_str().into();
                 true
             }

@@ -143,6 +143,21 @@ fn a_short_page_does_not_become_a_huge_one() {
 
 /// E7
 #[test]
+fn links_without_room_for_their_addresses_are_said() {
+    let base = "a/".repeat(1 << 16);
+    let read = |links: usize| {
+        page(&format!("<base href='http://h/{base}'>{}", "<a href=x>y</a>".repeat(links))).text
+    };
+    let note = "its last links have no addresses here";
+
+    let (few, many) = (read(10), read(1_000));
+
+    assert!(few.matches("http://h/").count() == 10 && !few.contains(note));
+    assert!(many.matches("http://h/").count() < 1_000 && many.contains(note));
+}
+
+/// E7
+#[test]
 fn text_is_decoded_by_the_charset_that_is_named() {
     let text = |media: &str, body: &[u8]| page_text(&response(media, body)).unwrap().text;
 
