@@ -39,7 +39,7 @@ async fn an_answer_that_can_not_be_read_becomes_an_error_of_its_call() {
     let passed =
         [&br#"{"jsonrpc":"2.0","id":5,"result":{}}"#[..], br#"{"jsonrpc":"2.0","id":6,"method":"x/y"}"#];
 
-    let (heard, trouble) = filtered(&[&unreadable[..], &passed[..], &[b""]].concat().join(&b'\n')).await;
+    let (heard, trouble) = filtered(&[&unreadable[..], &passed[..], &[&b""[..]]].concat().join(&b'\n')).await;
 
     let heard: Vec<Value> = heard.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
     let ids: Vec<_> = heard.iter().map(|message| message["id"].clone()).collect();
@@ -60,9 +60,10 @@ async fn an_answer_to_the_first_request_is_dropped_once_the_client_has_sent_anot
 {"jsonrpc":"2.0","id":8,"result":{}}
 "#;
         client.write_all(first).await.unwrap();
+        program.read_exact(&mut vec![0; first.len()]).await.unwrap();
         if is_late {
             client.write_all(second).await.unwrap();
-            program.read_exact(&mut vec![0; first.len() + second.len()]).await.unwrap();
+            program.read_exact(&mut vec![0; second.len()]).await.unwrap();
         }
 
         program.write_all(answers).await.unwrap();
