@@ -211,6 +211,28 @@ async fn after_an_outage_schedules_that_make_up_for_all_runs_keep_to_the_limit()
     }
 }
 
+/// W2: a run by hand may have a later slot than a run of the schedule that jitter delays. The later run interrupts it all the same.
+#[tokio::test]
+async fn a_delayed_run_interrupts_the_run_by_hand_before_it() {
+    let spec = ScheduleSpec { overlap: OverlapPolicy::Interrupt, jitter: "50m".into(), ..hourly("look") };
+    let delay = Timing::parse("look", &spec, At(START)).unwrap().delay.milliseconds();
+    assert!(delay > 2 * MINUTE, "the id decides how long it is");
+    let mut simulation = Simulation::new(vec![spec], 4).await;
+    simulation.step_surely(At(START)).await;
+    let by_hand = At(START + HOUR + MINUTE);
+    simulation.at(by_hand, simulation.registry().run("look")).await.unwrap();
+    simulation.step_surely(by_hand).await;
+
+    simulation.step_surely(At(START + HOUR + delay)).await;
+
+    let runs = fired(&simulation.schedule("look").await);
+    let slots: Vec<At> = runs.iter().map(|run| run.slot).collect();
+    assert_eq!(slots.len(), 2, "{slots:?}");
+    assert!(slots[0] > slots[1], "{slots:?}");
+    assert!(simulation.is_cancelled(runs[0].session.unwrap()).await);
+    assert!(!simulation.is_cancelled(runs[1].session.unwrap()).await);
+}
+
 /// A slot whose session was deleted is missed, and the schedule says why it pauses.
 #[tokio::test]
 async fn a_schedule_whose_session_was_deleted_pauses_and_names_the_session() {
