@@ -26,6 +26,8 @@ pub struct Moment {
     pub is_running: bool,
     /// When the last run ended. A slot that waited for it is not late because of that.
     pub free_since: Option<At>,
+    /// When the last run began, if it was late. A slot that was due before that waited for the end of the outage, too.
+    pub late_run_began: Option<At>,
     /// Whether a late slot may start now, given the late runs of other schedules.
     pub has_room: bool,
 }
@@ -33,7 +35,7 @@ pub struct Moment {
 impl Moment {
     /// A moment at which nothing runs.
     pub fn idle(at: At) -> Self {
-        Self { at, is_running: false, free_since: None, has_room: true }
+        Self { at, is_running: false, free_since: None, late_run_began: None, has_room: true }
     }
 }
 
@@ -116,7 +118,12 @@ impl DueSlots<'_> {
     /// Whether a slot fires late, after an outage.
     fn is_late(&self, slot: At) -> bool {
         let due = At(slot.0.saturating_add(self.timing.delay.milliseconds()));
-        let ready = self.now.free_since.map_or(due, |free| due.max(free));
+        let is_of_outage = self
+            .now
+            .late_run_began
+            .is_some_and(|began| began.0.saturating_sub(due.0) > ON_TIME.milliseconds());
+        let free_since = self.now.free_since.filter(|_| !is_of_outage);
+        let ready = free_since.map_or(due, |free| due.max(free));
         self.now.at.0.saturating_sub(ready.0) > ON_TIME.milliseconds()
     }
 

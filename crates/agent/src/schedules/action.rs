@@ -328,7 +328,8 @@ async fn put_input(
     // The input waits for a person's turn. It cancels only a turn of the same schedule.
     let mut mode = JoinMode::After;
     if entry.spec.overlap == OverlapPolicy::Interrupt {
-        for other in stream.state.runs.iter().filter(|other| other.slot < run.slot) {
+        // Those that were decided before it. A run by hand may have a later slot than a run that the jitter delayed.
+        for other in stream.state.runs.iter().take_while(|other| other.slot != run.slot) {
             if other.session != run.session {
                 cancel_run(store, entry, other, run.slot).await?;
             } else if is_open_turn(&*store.journal, session.key(), other).await? {

@@ -29,6 +29,8 @@ pub(crate) struct ScheduleState {
     pub(crate) runs: Vec<OpenRun>,
     /// When the last run ended, if none has begun since.
     pub(crate) free_since: Option<At>,
+    /// When the last run began, if it made up for an outage.
+    pub(crate) late_run_began: Option<At>,
     pub(crate) last: Option<LastRun>,
     /// The last decision.
     pub(crate) last_decision: Option<(At, SlotAction)>,
@@ -71,7 +73,7 @@ impl ScheduleState {
                 (self.through, self.failures) = (began.from, 0);
                 self.began = Some(began);
             }
-            ScheduleRecord::Decided(decided) => self.apply_decision(decided),
+            ScheduleRecord::Decided(decided) => self.apply_decision(decided, record.at),
             ScheduleRecord::Fired(fired) => {
                 if let Some(run) = self.runs.iter_mut().find(|run| run.slot == fired.slot) {
                     run.fired = Some(fired);
@@ -103,7 +105,7 @@ impl ScheduleState {
         Ok(())
     }
 
-    fn apply_decision(&mut self, decided: SlotDecided) {
+    fn apply_decision(&mut self, decided: SlotDecided, at: At) {
         if let Some(checkpoint) = decided.state {
             self.through = checkpoint.through;
             self.failures = checkpoint.failures;
@@ -129,6 +131,7 @@ impl ScheduleState {
             began.session = Some(session);
         }
         self.free_since = None;
+        self.late_run_began = decided.late.then_some(at);
         self.runs.push(OpenRun {
             slot: decided.slot,
             session,

@@ -77,6 +77,7 @@ pub(crate) fn next_step(
         at: situation.now,
         is_running: state.is_running(),
         free_since: state.free_since,
+        late_run_began: state.late_run_began,
         has_room: situation.has_room,
     };
     let Plan { decisions, wait } = decide(timing, state.through, moment);
