@@ -42,6 +42,14 @@ export function formatCount(number) {
   return count.format(number);
 }
 
+/**
+ * What a search that has not looked everywhere says after its count.
+ * @param {number | undefined} records
+ */
+export function formatUnindexed(records) {
+  return records ? `; the search index is being rebuilt, ${formatCount(records)} records are not searched yet` : "";
+}
+
 /** @param {number} tokens */
 export function formatTokens(tokens) {
   if (tokens < 1000) return `${Math.round(tokens)}`;

@@ -2,7 +2,7 @@
 
 import { Problem, api, can } from "./api.js";
 import { announce, emptyState, errorText, fragmentOf, h, replaceChildren } from "./dom.js";
-import { formatCost, formatCount, formatMoment, sessionHref, showControls } from "./format.js";
+import { formatCost, formatCount, formatMoment, formatUnindexed, sessionHref, showControls } from "./format.js";
 import { diffLines } from "./questions.js";
 
 const AUTHORS = { consolidation: "consolidation", person: "a person", note: "a note", undo: "an undo" };
@@ -55,7 +55,7 @@ async function scopeView(place, scope) {
     if (!words.value.trim()) return;
     const found = await api(memoryPath(scope, `/search?query=${encodeURIComponent(words.value.trim())}`)).catch((error) => ({ items: [], error }));
     if (found.error) return replaceChildren(hits, h("p", { role: "alert", class: "wrong" }, found.error.message));
-    replaceChildren(hits, h("p", { role: "status" }, `${found.items.length} found`), h("ul", { class: "plain-list" }, found.items.map(hitItem)));
+    replaceChildren(hits, h("p", { role: "status" }, `${found.items.length} found${formatUnindexed(found.unindexed)}`), h("ul", { class: "plain-list" }, found.items.map(hitItem)));
   }
 
   /** @param {any} hit */

@@ -2,7 +2,7 @@
 
 import { api, can } from "./api.js";
 import { emptyState, errorText, h, replaceChildren } from "./dom.js";
-import { formatAgo, formatCost, formatTokens, sessionHref, showControls, showDirections } from "./format.js";
+import { formatAgo, formatCost, formatTokens, formatUnindexed, sessionHref, showControls, showDirections } from "./format.js";
 import { notify, notifyQuestion } from "./notify.js";
 import { briefAnswers, questionBody, settleButtons } from "./questions.js";
 import { CAUSES, stateOf } from "./session-state.js";
@@ -161,7 +161,7 @@ export async function overviewView(place) {
       const list = await api(`/api/sessions?order=newest&limit=${LOAD_LEN}&query=${encodeURIComponent(mine)}`);
       if (mine !== query) return;
       found = list.items;
-      status.textContent = list.items.length === 1 ? "1 session found" : `${list.items.length}${list.next ? " and more" : ""} sessions found`;
+      status.textContent = (list.items.length === 1 ? "1 session found" : `${list.items.length}${list.next ? " and more" : ""} sessions found`) + formatUnindexed(list.unindexed);
       draw();
     } catch (error) {
       status.textContent = errorText(error);

@@ -5,8 +5,8 @@ use longhaul_protocol::{At, Hash, Record, Seq, SessionId, StreamName};
 use tokio::sync::broadcast;
 
 use crate::{
-    Append, Blob, Cluster, Head, Holder, Lease, RecordVector, Result, SearchAnswer, SearchHit, SearchQuery,
-    Subscribers, Subscription, UnembeddedRecord, VerifyReport,
+    Append, Blob, Cluster, FoundStreams, Head, Holder, Lease, RecordVector, Result, SearchAnswer, SearchHit,
+    SearchQuery, Subscribers, Subscription, UnembeddedRecord, VerifyReport,
 };
 
 /// A journal. An engine keeps the promises on this crate's first page, and one test suite checks them for any engine.
@@ -156,7 +156,7 @@ pub trait Journal: Send + Sync {
     }
 
     /// The streams that have a record with all of the words, in any of their forms. Updates the index first.
-    async fn streams_with_words(&self, words: &str) -> Result<Vec<StreamName>>;
+    async fn streams_with_words(&self, words: &str) -> Result<FoundStreams>;
 
     /// Reads everything and reports what is not as it was committed.
     async fn verify(&self) -> Result<VerifyReport>;

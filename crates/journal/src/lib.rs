@@ -119,7 +119,10 @@ pub use lifecycle::{
 };
 pub use names::{bind_session_key, name_session, name_session_with, resolve};
 pub use scoring::{BM25_B, BM25_K1};
-pub use search::{SearchAnswer, SearchHit, SearchQuery, SearchScope, WeightedWord, sessions_with_words};
+pub use search::{
+    FoundSessions, FoundStreams, SearchAnswer, SearchHit, SearchQuery, SearchScope, WeightedWord,
+    sessions_with_words,
+};
 pub use sqlite::{ReadThread, RestoreReport, SqliteJournal, SqliteOptions, restore, verify_home};
 pub use stems::stems;
 pub use stream_copy::{RecordCopy, begin_with_copies};

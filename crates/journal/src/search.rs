@@ -84,10 +84,26 @@ pub struct SearchHit {
     pub request: Option<Seq>,
 }
 
+/// The streams that have a record with all of the words.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct FoundStreams {
+    pub streams: Vec<StreamName>,
+    /// Records that are not searched yet, because the index is being built anew. Usually 0.
+    pub unindexed: u64,
+}
+
+/// The sessions in which all of the words were said in one record.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct FoundSessions {
+    pub sessions: HashSet<SessionId>,
+    /// Records that are not searched yet, because the index is being built anew. Usually 0.
+    pub unindexed: u64,
+}
+
 /// The sessions in which all of these words were said in one record.
-pub async fn sessions_with_words(journal: &dyn Journal, words: &str) -> Result<HashSet<SessionId>> {
-    let streams = journal.streams_with_words(words).await?;
-    Ok(streams.iter().filter_map(StreamName::session_id).collect())
+pub async fn sessions_with_words(journal: &dyn Journal, words: &str) -> Result<FoundSessions> {
+    let FoundStreams { streams, unindexed } = journal.streams_with_words(words).await?;
+    Ok(FoundSessions { sessions: streams.iter().filter_map(StreamName::session_id).collect(), unindexed })
 }
 
 /// The searchable text of a record, and the blobs whose text belongs to it. Records that only repeat others have none.

@@ -7,9 +7,9 @@ use async_trait::async_trait;
 use longhaul_protocol::{Hash, Record, Seq, SessionId, StreamName};
 
 use crate::{
-    Append, Blob, Cluster, Head, Holder, Journal, Lease, Page, RecordVector, Result, SearchAnswer, SearchHit,
-    SearchQuery, SessionEntry, StreamSize, Subscribers, Subscription, UnembeddedRecord, VerifyReport,
-    WakeSignals,
+    Append, Blob, Cluster, FoundStreams, Head, Holder, Journal, Lease, Page, RecordVector, Result,
+    SearchAnswer, SearchHit, SearchQuery, SessionEntry, StreamSize, Subscribers, Subscription,
+    UnembeddedRecord, VerifyReport, WakeSignals,
 };
 
 #[async_trait]
@@ -164,7 +164,7 @@ impl<J: Journal + ?Sized> Journal for Arc<J> {
         (**self).search_vectors(search, model, vector).await
     }
 
-    async fn streams_with_words(&self, words: &str) -> Result<Vec<StreamName>> {
+    async fn streams_with_words(&self, words: &str) -> Result<FoundStreams> {
         (**self).streams_with_words(words).await
     }
 

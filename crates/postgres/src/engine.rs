@@ -8,8 +8,8 @@ use std::time::Duration;
 use async_trait::async_trait;
 use longhaul_journal::engine::{WakeSocket, wake_socket};
 use longhaul_journal::{
-    Append, Blob, Cluster, Error, Head, Holder, Home, Journal, Lease, Page, RecordVector, Result,
-    SearchAnswer, SearchHit, SearchQuery, SessionEntry, StreamSize, Subscribers, Subscription,
+    Append, Blob, Cluster, Error, FoundStreams, Head, Holder, Home, Journal, Lease, Page, RecordVector,
+    Result, SearchAnswer, SearchHit, SearchQuery, SessionEntry, StreamSize, Subscribers, Subscription,
     UnembeddedRecord, VerifyReport, WakeSignals,
 };
 use longhaul_protocol::{Hash, Record, Seq, SessionId, StreamName};
@@ -434,7 +434,7 @@ impl Journal for PostgresJournal {
         self.search.search_vectors(query, model, vector).await
     }
 
-    async fn streams_with_words(&self, words: &str) -> Result<Vec<StreamName>> {
+    async fn streams_with_words(&self, words: &str) -> Result<FoundStreams> {
         self.search.streams_with_words(words).await
     }
 

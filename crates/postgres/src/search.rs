@@ -9,7 +9,8 @@ use std::sync::Arc;
 
 use longhaul_journal::engine::{ErasedPlace, IndexSource, ScannedRow, SearchIndex, StreamNumber};
 use longhaul_journal::{
-    Error, Head, Home, Page, RecordVector, Result, SearchAnswer, SearchHit, SearchQuery, UnembeddedRecord,
+    Error, FoundStreams, Head, Home, Page, RecordVector, Result, SearchAnswer, SearchHit, SearchQuery,
+    UnembeddedRecord,
 };
 use longhaul_protocol::{Hash, Seq, SessionId, StreamName};
 use tokio::runtime::Handle;
@@ -50,7 +51,7 @@ impl Search {
         self.run(move |index, source| index.search(source, &query)).await
     }
 
-    pub(crate) async fn streams_with_words(&self, words: &str) -> Result<Vec<StreamName>> {
+    pub(crate) async fn streams_with_words(&self, words: &str) -> Result<FoundStreams> {
         self.apply_erasures().await?;
         let words = words.to_owned();
         self.run(move |index, source| index.streams_with_words(source, &words)).await

@@ -7,8 +7,8 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use longhaul_journal::{
-    Append, Blob, Error, Head, Holder, Journal, Lease, Page, Result, SearchAnswer, SearchQuery, SessionEntry,
-    StreamSize, Subscribers, Subscription, VerifyReport, WakeSignals,
+    Append, Blob, Error, FoundStreams, Head, Holder, Journal, Lease, Page, Result, SearchAnswer, SearchQuery,
+    SessionEntry, StreamSize, Subscribers, Subscription, VerifyReport, WakeSignals,
 };
 use longhaul_protocol::{At, Hash, NewRecord, Record, Seq, SessionId, StreamName};
 use tokio::sync::watch;
@@ -514,7 +514,7 @@ impl Journal for FaultyJournal {
         self.journal.search(search).await
     }
 
-    async fn streams_with_words(&self, words: &str) -> Result<Vec<StreamName>> {
+    async fn streams_with_words(&self, words: &str) -> Result<FoundStreams> {
         self.journal.streams_with_words(words).await
     }
 

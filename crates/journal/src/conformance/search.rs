@@ -147,7 +147,7 @@ pub async fn odd_searches_are_no_error(place: &impl Place) {
     }
     let many: String = (0..10_000).map(|number| format!("word{number} ")).collect();
     assert_eq!(found(&*journal, &stream, &format!("plain {many}")).await, [1]);
-    assert_eq!(journal.streams_with_words(&many).await.unwrap(), []);
+    assert_eq!(journal.streams_with_words(&many).await.unwrap().streams, []);
     let none = journal.search(&SearchQuery::new("plain", 0)).await.unwrap();
     let nowhere = journal.search(&SearchQuery::new("plain", 10).within(vec![])).await.unwrap();
     let unknown = journal.search(&SearchQuery::new("plain", 10).within(vec![a_stream()])).await.unwrap();
@@ -319,14 +319,14 @@ pub async fn streams_are_found_by_all_words(place: &impl Place) {
         .await;
     append_notes(&*journal, &other, &["vermilion", "kestrel"]).await;
 
-    let mut found = journal.streams_with_words("Kestrels vermilion").await.unwrap();
+    let mut found = journal.streams_with_words("Kestrels vermilion").await.unwrap().streams;
     found.sort();
     let mut expected = vec![loud, quiet];
     expected.sort();
 
     assert_eq!(found, expected);
-    assert_eq!(journal.streams_with_words("vermilion walrus").await.unwrap(), []);
-    assert_eq!(journal.streams_with_words("?!").await.unwrap(), []);
+    assert_eq!(journal.streams_with_words("vermilion walrus").await.unwrap().streams, []);
+    assert_eq!(journal.streams_with_words("?!").await.unwrap().streams, []);
 }
 
 /// Y11: what the question says beside its words.

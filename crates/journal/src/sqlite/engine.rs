@@ -22,9 +22,9 @@ use crate::sqlite::wake_socket::{self, WakeSocket};
 use crate::sqlite::writer::{Commit, Queue, Writer};
 use crate::sqlite::{backup, erase, known_heads, lease, verify, writer};
 use crate::{
-    Append, Blob, Error, Head, Holder, Journal, Lease, Page, RecordVector, Result, SearchAnswer, SearchHit,
-    SearchQuery, SessionEntry, StreamSize, Subscribers, Subscription, UnembeddedRecord, VerifyReport,
-    WakeSignals,
+    Append, Blob, Error, FoundStreams, Head, Holder, Journal, Lease, Page, RecordVector, Result,
+    SearchAnswer, SearchHit, SearchQuery, SessionEntry, StreamSize, Subscribers, Subscription,
+    UnembeddedRecord, VerifyReport, WakeSignals,
 };
 
 /// A journal in a home's `journal.db`.
@@ -410,7 +410,7 @@ impl Journal for SqliteJournal {
         self.long_readers.with(move |db| index.search_vectors(db, &search, &model, &vector)).await
     }
 
-    async fn streams_with_words(&self, words: &str) -> Result<Vec<StreamName>> {
+    async fn streams_with_words(&self, words: &str) -> Result<FoundStreams> {
         let (words, index) = (words.to_owned(), Arc::clone(&self.index));
         self.long_readers.with(move |db| index.streams_with_words(db, &words)).await
     }

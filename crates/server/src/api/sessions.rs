@@ -8,15 +8,15 @@ use axum::{Extension, Json};
 use hyper::{Method, StatusCode};
 use longhaul_agent::{Session, SessionActivity, SessionStart, restore_tree, subagent_sessions};
 use longhaul_journal::{
-    Error as JournalError, Journal, SessionEntry, all_sessions, pin_session, rename_session, session_place,
-    sessions_with_words, trash_session, unpin_session,
+    Error as JournalError, FoundSessions, Journal, SessionEntry, all_sessions, pin_session, rename_session,
+    session_place, sessions_with_words, trash_session, unpin_session,
 };
 use longhaul_protocol::{ChildSession, PermissionMode, SessionId};
 use schemars::JsonSchema;
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 use tokio::time::Instant;
 
-use super::list::{DEFAULT_ITEMS, List, ListOrder, MAX_ITEMS, check_limit};
+use super::list::{DEFAULT_ITEMS, ListOrder, MAX_ITEMS, check_limit};
 use super::named_session::{LiveSession, NamedSession};
 use super::session_summary::{
     ListedSession, SessionState, SessionSummary, read_doing, summarise, summarise_doing,
@@ -39,7 +39,7 @@ pub(crate) fn routes() -> Vec<Route> {
     vec![
         Route::new(Method::GET, "/api/sessions", read, "List sessions", list_sessions)
             .query::<ListQuery>()
-            .answers::<List<ListedSession>>(
+            .answers::<SessionList>(
             StatusCode::OK,
             "Sessions in the order of their keys, unless the query says otherwise.",
         ),
@@ -94,14 +94,24 @@ struct ListQuery {
     order: Option<ListOrder>,
 }
 
+/// A page of sessions.
+#[derive(Debug, Serialize, JsonSchema)]
+struct SessionList {
+    items: Vec<ListedSession>,
+    /// The value of `after` for the next page; null on the last page.
+    next: Option<String>,
+    /// Records in which the words of the query were not looked for yet, because the search index is being rebuilt. Usually 0.
+    unindexed: u64,
+}
+
 async fn list_sessions(
     State(state): State<ServerState>,
     Query(query): Query<ListQuery>,
-) -> ApiResult<Json<List<ListedSession>>> {
+) -> ApiResult<Json<SessionList>> {
     let limit = check_limit(query.limit, DEFAULT_ITEMS, MAX_ITEMS)?;
     let (journal, runtime) = (state.journal(), state.runtime());
     let words = query.query.as_deref().filter(|words| !words.trim().is_empty());
-    let said_in = match words {
+    let FoundSessions { sessions: said_in, unindexed } = match words {
         Some(words) => sessions_with_words(&*journal, words).await?,
         None => Default::default(),
     };
@@ -136,11 +146,11 @@ async fn list_sessions(
                 }
             }
             if items.len() == limit {
-                return Ok(Json(List { items, next: after }));
+                return Ok(Json(SessionList { items, next: after, unindexed }));
             }
         }
         if is_last {
-            return Ok(Json(List { items, next: None }));
+            return Ok(Json(SessionList { items, next: None, unindexed }));
         }
     }
 }

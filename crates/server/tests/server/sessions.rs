@@ -92,6 +92,7 @@ async fn a_list_is_paged_and_filtered() {
     let (_, found) = server.get("/api/sessions?query=apples").await;
     let (_, none) = server.get("/api/sessions?state=working").await;
 
+    assert_eq!(found["unindexed"], 0, "all of it was searched");
     let keys = |list: &Value| {
         let items = list["items"].as_array().unwrap().iter();
         items.map(|item| item["key"].as_str().unwrap().to_owned()).collect::<Vec<_>>()

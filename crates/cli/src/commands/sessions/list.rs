@@ -4,13 +4,14 @@ use longhaul_agent::{SessionTitle, now, session_title};
 use longhaul_journal::{
     Journal, SessionEntry, all_sessions, import_mark, session_times, sessions_with_words,
 };
+use longhaul_memory::unindexed_notice;
 use longhaul_protocol::{At, Origin, PrintablePath};
 use serde::Serialize;
 
 use super::SessionForm;
 use crate::args::{GlobalArgs, ListOptions};
 use crate::exit;
-use crate::output::{format_date, format_number, print, truncate};
+use crate::output::{format_date, format_number, note, print, truncate};
 use crate::short_id::short;
 
 const MAX_TITLE_CHARS: usize = 60;
@@ -46,10 +47,14 @@ impl SessionSummary {
 pub(super) async fn run(globals: &GlobalArgs, options: ListOptions) -> anyhow::Result<u8> {
     let ListOptions { words, all, json: as_json } = options;
     let words = words.join(" ");
-    let mut listed = Vec::new();
+    let mut found = SessionList::default();
     if let Some(journal) = globals.open_journal().await? {
-        listed = list(&journal, &words, if all { SessionFilter::All } else { SessionFilter::Usual }).await?;
+        found = list(&journal, &words, if all { SessionFilter::All } else { SessionFilter::Usual }).await?;
         journal.close().await;
+    }
+    let SessionList { sessions: listed, unindexed } = found;
+    if let Some(notice) = unindexed_notice(unindexed) {
+        note(notice);
     }
     let (folder, has_words) = (globals.home_dir()?, !words.is_empty());
     let to_lines = || match listed.is_empty() {
@@ -70,19 +75,31 @@ pub(crate) enum SessionFilter {
     All,
 }
 
+/// Sessions, and whether there may be more.
+#[derive(Default)]
+pub(crate) struct SessionList {
+    pub(crate) sessions: Vec<SessionSummary>,
+    /// Records in which the words were not looked for yet, because the search index is being rebuilt.
+    pub(crate) unindexed: u64,
+}
+
 /// The sessions, pinned ones first, then by last use. With words, those whose key contains them or in which they were said.
 pub(crate) async fn list(
     journal: &dyn Journal,
     words: &str,
     which: SessionFilter,
-) -> anyhow::Result<Vec<SessionSummary>> {
+) -> anyhow::Result<SessionList> {
+    let mut unindexed = 0;
     let mut sessions = all_sessions(journal).collect().await?;
     let is_usual = |entry: &SessionEntry| !entry.trashed && (entry.head.seq > 0 || entry.inbox_head > 0);
     sessions.retain(|entry| which == SessionFilter::All || is_usual(entry));
     if !words.trim().is_empty() {
         let said_in = sessions_with_words(journal, words).await?;
+        unindexed = said_in.unindexed;
         let wanted = words.to_lowercase();
-        sessions.retain(|entry| said_in.contains(&entry.id) || entry.key.to_lowercase().contains(&wanted));
+        sessions.retain(|entry| {
+            said_in.sessions.contains(&entry.id) || entry.key.to_lowercase().contains(&wanted)
+        });
     }
     let times = session_times(journal).await?;
     let mut listed = Vec::with_capacity(sessions.len());
@@ -102,7 +119,7 @@ pub(crate) async fn list(
             .then(newest)
             .then_with(|| one.entry.key.cmp(&other.entry.key))
     });
-    Ok(listed)
+    Ok(SessionList { sessions: listed, unindexed })
 }
 
 pub(crate) fn table(listed: &[SessionSummary], now: At) -> Vec<String> {

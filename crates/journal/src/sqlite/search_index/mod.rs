@@ -45,7 +45,7 @@ use crate::home::{Home, create_once, with_suffix};
 use crate::search::{SearchQuery, SearchScope};
 use crate::sqlite::rows::StreamNumber;
 use crate::sqlite::{failure, open};
-use crate::{Error, Head, RecordVector, Result, SearchAnswer, SearchHit, UnembeddedRecord};
+use crate::{Error, FoundStreams, Head, RecordVector, Result, SearchAnswer, SearchHit, UnembeddedRecord};
 
 /// The version of the tables and of the stems in them. An index of another version is rebuilt.
 const FORMAT: u32 = 6;
@@ -146,10 +146,10 @@ impl SearchIndex {
     }
 
     /// The streams that have a record with all of the words.
-    pub fn streams_with_words(&self, journal: &dyn IndexSource, words: &str) -> Result<Vec<StreamName>> {
+    pub fn streams_with_words(&self, journal: &dyn IndexSource, words: &str) -> Result<FoundStreams> {
         self.finish_erasures(journal)?;
         self.with_rebuild(|db| {
-            let (found, _) =
+            let (found, unindexed) =
                 self.query(db, journal, &SearchScope::All, |searched| streams_with_words(searched, words))?;
             Ok(found.unwrap_or_default())
         })
@@ -196,7 +196,7 @@ impl SearchIndex {
                 let near = vectors::nearest(db, searched, model, vector, search.limit)?;
                 query::show_hits(searched, journal, search, near)
             })?;
-            Ok(found.unwrap_or_default())
+            Ok(FoundStreams { streams: found.unwrap_or_default(), unindexed })
         })
     }
 

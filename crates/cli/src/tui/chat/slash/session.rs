@@ -6,6 +6,7 @@ use anyhow::anyhow;
 use longhaul_agent::housekeeping::PruneMode;
 use longhaul_agent::{now, subagent_sessions, trash_tree};
 use longhaul_journal::{pin_session, unpin_session};
+use longhaul_memory::unindexed_notice;
 use longhaul_protocol::PrintablePath;
 
 use super::info::session_status;
@@ -13,7 +14,7 @@ use super::{CommandContext, TurnPhase};
 use crate::commands::fork::{fork_as, forked_lines};
 use crate::commands::save::check_saved;
 use crate::commands::sessions::export::{describe_export, export_to};
-use crate::commands::sessions::list::{SessionFilter, SessionSummary, ago, list, table};
+use crate::commands::sessions::list::{SessionFilter, SessionList, SessionSummary, ago, list, table};
 use crate::commands::sessions::overview::{SessionOverview, session_lines};
 use crate::commands::sessions::prune::pruned_lines;
 use crate::commands::sessions::rename::rename_to;
@@ -79,10 +80,16 @@ async fn session_subcommand(
             context.printer.note(format!("unpinned {key}"));
         }
         ("", "") => show_session(context).await?,
-        ("list", words) => match list(&*journal, words, SessionFilter::Usual).await? {
-            listed if listed.is_empty() => context.printer.note("no session matches"),
-            listed => context.printer.table(&table(&listed, now())),
-        },
+        ("list", words) => {
+            let SessionList { sessions, unindexed } = list(&*journal, words, SessionFilter::Usual).await?;
+            match sessions.is_empty() {
+                true => context.printer.note("no session matches"),
+                false => context.printer.table(&table(&sessions, now())),
+            }
+            if let Some(notice) = unindexed_notice(unindexed) {
+                context.printer.note(notice);
+            }
+        }
         ("export", file) if !file.is_empty() => {
             let work_dir = context.session.state().await?.created.and_then(|created| created.work_dir);
             let path = destination(&context.globals.home_dir()?, work_dir.as_deref(), Path::new(file))?;
@@ -142,7 +149,7 @@ async fn resume_session(context: &mut CommandContext<'_>, key: &str) -> anyhow::
 
 /// Lets the user pick a session from a list.
 async fn pick_session(context: &mut CommandContext<'_>) -> anyhow::Result<Option<String>> {
-    let listed = list(&*context.runtime.journal(), "", SessionFilter::Usual).await?;
+    let listed = list(&*context.runtime.journal(), "", SessionFilter::Usual).await?.sessions;
     if context.screen.is_none() {
         context.printer.page(&table(&listed, now()).join("\n"));
         context.printer.note("usage: /session resume KEY");
