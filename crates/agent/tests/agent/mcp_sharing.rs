@@ -248,6 +248,7 @@ async fn a_server_keeps_what_it_adds_to_a_cache_for_its_next_start_in_the_folder
 #[tokio::test(flavor = "multi_thread")]
 async fn a_program_that_uvx_starts_can_write_the_folder_for_tools() {
     let user = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
+    std::fs::create_dir(user.path().join(".cache")).unwrap();
     let variables = [("HOME".to_owned(), user.path().to_str().unwrap().to_owned())].into();
     let place = TestHome::new();
     let as_uvx = "mkdir -p \"${UV_TOOL_DIR:-$HOME/.local/share/uv/tools}\" && exec python3 server.py";
