@@ -197,6 +197,26 @@ async fn a_server_keeps_what_it_adds_to_a_cache_for_its_next_start_in_the_folder
     assert!(!user.path().join(".npm/kept").exists());
 }
 
+/// E1: what the documentation begins with. `uvx` makes its folder for tools before anything else.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_program_that_uvx_starts_can_write_the_folder_for_tools() {
+    let user = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
+    std::fs::create_dir(user.path().join(".cache")).unwrap();
+    let variables = [("HOME".to_owned(), user.path().to_str().unwrap().to_owned())].into();
+    let place = TestHome::new();
+    let as_uvx = "mkdir -p \"${UV_TOOL_DIR:-$HOME/.local/share/uv/tools}\" && exec python3 server.py";
+    let args = vec!["-c".to_owned(), as_uvx.to_owned()];
+    let settings = ServerSettings { command: "sh".to_owned(), args, variables, ..server(&[]) };
+    let answers = json!([call("test__echo", "hello"), "Done."]);
+
+    let (runtime, model) = open(config(&place, &[("test", settings)]), &answers).await;
+    runtime.session("a").await.unwrap().send("go").await.unwrap();
+
+    assert_eq!(heard(&model.requests()[1].items).last().unwrap(), "hello");
+    runtime.shutdown().await.unwrap();
+    assert!(!user.path().join(".cache/uv").exists(), "the user's own folder stays as it is");
+}
+
 /// E1: in the sandbox too. A browser that a server has opened would stay for ever.
 #[tokio::test(flavor = "multi_thread")]
 async fn an_idle_server_ends_with_all_that_it_has_started() {
