@@ -26,6 +26,9 @@ pub(crate) struct Catalogue {
     /// Tools that can't be offered, and why; names that were changed.
     #[serde(default)]
     pub(crate) warnings: Vec<String>,
+    /// The server ends at the first message of the stateless protocol.
+    #[serde(default)]
+    pub(crate) needs_handshake: bool,
 }
 
 /// One tool of a server.

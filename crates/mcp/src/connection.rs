@@ -14,7 +14,7 @@ use rmcp::model::{
     RequestId, ServerNotification, ServerResult, SubscriptionFilter, UpdateTaskParams,
 };
 use rmcp::service::{
-    ClientLifecycleMode, ClientServiceExt, Peer, PeerRequestOptions, RunningService,
+    ClientInitializeError, ClientLifecycleMode, ClientServiceExt, Peer, PeerRequestOptions, RunningService,
     RunningServiceCancellationToken, ServiceError,
 };
 use serde_json::{Map, Value};
@@ -27,7 +27,7 @@ use crate::http_connection::{self, root_cause, service_cause};
 use crate::launch::{LaunchedServer, describe_end};
 use crate::login::LoginAccess;
 use crate::open_calls::{OpenCall, OpenCalls};
-use crate::output_filter::{MessageFilter, OutputTrouble, filter_messages};
+use crate::output_filter::{MessageFilter, OutputTrouble, UNREADABLE_ANSWER, filter_messages};
 use crate::{Error, Result, ServerSettings};
 
 /// The most rounds of questions that a server may need for one call.
@@ -83,6 +83,35 @@ pub(crate) enum CallReply {
     Task(String),
 }
 
+/// Why a program could not be talked to.
+pub(crate) struct StartFailure {
+    pub(crate) error: Error,
+    /// How another start may succeed, after one that tried both protocols.
+    pub(crate) next: Option<ClientLifecycleMode>,
+}
+
+impl From<Error> for StartFailure {
+    fn from(error: Error) -> Self {
+        Self { error, next: None }
+    }
+}
+
+/// How to start a program again that failed when both protocols were tried.
+fn next_mode(error: &ClientInitializeError) -> Option<ClientLifecycleMode> {
+    match error {
+        // Servers from before the stateless protocol may end at its first message, or answer it like any other. Some say which they speak.
+        ClientInitializeError::ConnectionClosed(_)
+        | ClientInitializeError::TransportError { .. }
+        | ClientInitializeError::ExpectedInitResult(_)
+        | ClientInitializeError::NoCompatibleProtocolVersion { .. } => Some(ClientLifecycleMode::Initialize),
+        // It takes no handshake, and came too late for the first message.
+        ClientInitializeError::JsonRpcError(_) => {
+            Some(ClientLifecycleMode::Discover { preferred_versions: vec![ProtocolVersion::V_2026_07_28] })
+        }
+        _ => None,
+    }
+}
+
 /// How both protocols are tried: the stateless one first, then the one with a handshake.
 pub(crate) fn lifecycle() -> ClientLifecycleMode {
     ClientLifecycleMode::Auto {
@@ -97,16 +126,20 @@ impl Connection {
         launched: LaunchedServer,
         tasks: Arc<Tasks>,
         settings: &ServerSettings,
-    ) -> Result<Self> {
+        mode: ClientLifecycleMode,
+    ) -> std::result::Result<Self, StartFailure> {
         let failed = |error: std::io::Error| Error::NotStarted(format!("can't talk to it: {error}"));
         launched.stream.set_nonblocking(true).map_err(failed)?;
         let stream = tokio::net::UnixStream::from_std(launched.stream).map_err(failed)?;
         let (stream, trouble, filter) = filter_messages(stream, launched.heard);
         let handler = Arc::new(Handler::default());
         let program = Program { tasks, id: launched.id, trouble, _filter: filter };
-        let service = match handler.clone().serve_with_lifecycle(stream, lifecycle()).await {
+        let service = match handler.clone().serve_with_lifecycle(stream, mode).await {
             Ok(service) => service,
-            Err(error) => return Err(Error::NotStarted(program.failure(&error.to_string()).await)),
+            Err(error) => {
+                let reason = Error::NotStarted(program.failure(&error.to_string()).await);
+                return Err(StartFailure { error: reason, next: next_mode(&error) });
+            }
         };
         Ok(Self::new(service, handler, settings, Some(program), launched.warnings))
     }
@@ -179,6 +212,10 @@ impl Connection {
             Err(_) => Err(Error::Timeout { seconds: self.timeout.as_secs() }),
         }
     }
+            Ok(Err(ServiceError::UnexpectedResponse)) => {
+                let reason = "its list of tools can't be read; each tool needs a `name`, and an object as its `inputSchema`";
+                Err(Error::Unreadable(reason.to_owned()))
+            }
 
     /// One tool more than may be listed, if there are as many: the catalogue leaves it out and says so.
     async fn list_pages(&self) -> std::result::Result<Vec<rmcp::model::Tool>, ServiceError> {
@@ -212,16 +249,16 @@ impl Connection {
                 CallToolResponse::Task(created) => {
                     let id = created.task.task_id.clone();
                     if id.len() > MAX_TASK_ID_BYTES {
-                        return Err(Error::Refused("the id of its task is too long".to_owned()));
+                        return Err(Error::Unreadable("the id of its task is too long".to_owned()));
                     }
                     // Before the first poll, so that a crash finds the task again.
                     stop.line().record_task(&id).await;
                     return Ok(CallReply::Task(id));
                 }
-                _ => return Err(Error::Refused("it answered with something that is no result".to_owned())),
+                _ => return Err(no_result()),
             }
         }
-        Err(Error::Refused(format!("it asked {MAX_INPUT_ROUNDS} times for more and gave no result")))
+        Err(Error::Unreadable(format!("it asked {MAX_INPUT_ROUNDS} times for more and gave no result")))
     }
 
     async fn call_once(
@@ -253,7 +290,7 @@ impl Connection {
             Ok(ServerResult::CallToolResult(result)) => Ok(CallToolResponse::Complete(result)),
             Ok(ServerResult::InputRequiredResult(required)) => Ok(CallToolResponse::InputRequired(required)),
             Ok(ServerResult::CreateTaskResult(created)) => Ok(CallToolResponse::Task(created)),
-            Ok(_) => Err(Error::Refused("it answered with something that is no result".to_owned())),
+            Ok(_) => Err(no_result()),
             Err(error) => Err(self.explain(error).await),
         }
     }
@@ -332,7 +369,11 @@ impl Connection {
             ServiceError::Timeout { timeout } => Error::Timeout { seconds: timeout.as_secs() },
             ServiceError::TransportClosed
             | ServiceError::TransportSend(_)
+            ServiceError::McpError(error) if error.code.0 == UNREADABLE_ANSWER => {
+                Error::Unreadable(error.message.to_string())
+            }
             | ServiceError::Cancelled { .. } => Error::Ended(match &self.program {
+            ServiceError::UnexpectedResponse => no_result(),
                 Some(program) => program.failure("it closed its output").await,
                 None => format!("the connection to it failed: {}", root_cause(service_cause(&error))),
             }),
@@ -396,6 +437,10 @@ impl Drop for CloseOnDrop {
         self.0.take().into_iter().for_each(RunningServiceCancellationToken::cancel);
     }
 }
+fn no_result() -> Error {
+    Error::Unreadable("it answered with something that is no result".to_owned())
+}
+
 
 impl Program {
     /// Why it can't be talked to: what we saw on its output, how it ended, or else this.
@@ -405,7 +450,11 @@ impl Program {
         }
         let until = tokio::time::Instant::now() + END_WAIT;
         loop {
-            if self.tasks.status(self.id).ok().flatten().is_some() {
+            if self.has_ended() {
+    fn has_ended(&self) -> bool {
+        self.tasks.status(self.id).ok().flatten().is_some()
+    }
+
                 return describe_end(&self.tasks, self.id);
             }
             if tokio::time::Instant::now() >= until {

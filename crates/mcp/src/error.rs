@@ -20,6 +20,9 @@ pub enum Error {
     /// It answered with an error.
     #[error("{0}")]
     Refused(String),
+    /// It answered with something that is no result. What it did is unknown.
+    #[error("{0}")]
+    Unreadable(String),
     /// The task that it made of a call has failed, or was cancelled there.
     #[error("{0}")]
     TaskFailed(String),

@@ -79,8 +79,12 @@ async fn connect(
         Arc::clone(handler).serve_with_lifecycle(transport, mode)
     };
     Ok(match start(lifecycle()).await {
-        // Some servers of the protocol with a handshake answer everything that they don't know with an empty result.
-        Err(ClientInitializeError::ExpectedInitResult(_)) => start(ClientLifecycleMode::Initialize).await,
+        // Some servers of the protocol with a handshake answer everything that they don't know with an empty result, and some say that
+        // they speak no other.
+        Err(
+            ClientInitializeError::ExpectedInitResult(_)
+            | ClientInitializeError::NoCompatibleProtocolVersion { .. },
+        ) => start(ClientLifecycleMode::Initialize).await,
         started => started,
     })
 }

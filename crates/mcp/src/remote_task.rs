@@ -85,8 +85,9 @@ impl RemoteTask {
                 TaskPayload::Completed { result } => {
                     let result: std::result::Result<CallToolResult, _> =
                         serde_json::from_value(Value::Object(result));
-                    return result
-                        .map_err(|error| Error::Refused(format!("the result of its task is none: {error}")));
+                    return result.map_err(|error| {
+                        Error::Unreadable(format!("the result of its task is none: {error}"))
+                    });
                 }
                 TaskPayload::Failed { error } => {
                     let message =

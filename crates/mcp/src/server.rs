@@ -14,15 +14,17 @@ use std::io::Write;
 use std::os::unix::fs::DirBuilderExt;
 use std::path::PathBuf;
 use std::pin::Pin;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use longhaul_journal::ReplacingFile;
 use longhaul_protocol::SessionId;
+use rmcp::service::ClientLifecycleMode;
 use tokio::sync::watch;
 
 use crate::catalogue::Catalogue;
-use crate::connection::Connection;
+use crate::connection::{Connection, StartFailure, lifecycle};
 use crate::content_list::CachedContentList;
 use crate::host::{ServerHost, note_use};
 use crate::launch::{ServerPlace, launch_server};
@@ -50,6 +52,8 @@ pub(crate) struct Server {
     catalogue: Mutex<Option<Arc<Catalogue>>>,
     /// The last known resources and prompts.
     content_list: CachedContentList,
+    /// Its program ends at the first message of the stateless protocol.
+    needs_handshake: AtomicBool,
 }
 
 impl Server {
@@ -60,10 +64,21 @@ impl Server {
         session: Option<SessionId>,
         host: Arc<ServerHost>,
     ) -> Arc<Self> {
-        let catalogue = Mutex::new(read_cached(&host, name, &settings).map(Arc::new));
-        let phase = watch::Sender::new(ServerPhase::default());
+        let known = read_cached(&host, name, &settings).map(Arc::new);
+        let needs_handshake = AtomicBool::new(known.as_ref().is_some_and(|known| known.needs_handshake));
         let (name, content_list) = (name.to_owned(), CachedContentList::default());
-        Arc::new(Self { name, settings, place, session, host, phase, catalogue, content_list })
+        let (catalogue, phase) = (Mutex::new(known), watch::Sender::new(ServerPhase::default()));
+        Arc::new(Self {
+            name,
+            settings,
+            place,
+            session,
+            host,
+            phase,
+            catalogue,
+            content_list,
+            needs_handshake,
+        })
     }
 
     pub(crate) fn name(&self) -> &str {
@@ -210,16 +225,7 @@ impl Server {
                 let login = self.host.login(&self.name, &self.settings);
                 Connection::to_address(self.host.http()?.clone(), login).await?
             }
-            (TransportKind::Stdio, Some(place)) => {
-                let (host, name) = (Arc::clone(&self.host), self.name.clone());
-                let (settings, place) = (self.settings.clone(), place.clone());
-                let own_folder = host.own_folder(&name, &settings, place.scope.work_dir(), self.session);
-                let launching = tokio::task::spawn_blocking(move || {
-                    launch_server(host.tasks()?, &own_folder, &name, &settings, &place)
-                });
-                let launched = launching.await.map_err(|error| Error::NotStarted(error.to_string()))??;
-                Connection::to_program(launched, Arc::clone(self.host.tasks()?), &self.settings).await?
-            }
+            (TransportKind::Stdio, Some(place)) => self.start_program(place).await?,
             (TransportKind::Stdio, None) => {
                 let reason = "it runs a program, and the session has no work folder";
                 return Err(Error::NotStarted(reason.to_owned()));
@@ -229,9 +235,43 @@ impl Server {
         Ok(connection)
     }
 
+    /// Starts the program and begins to talk to it. If it fails when both protocols are tried, it is started once more with one of them. A
+    /// server that needs the handshake from the first message on begins with that from then on.
+    async fn start_program(&self, place: &ServerPlace) -> Result<Connection> {
+        let was_needed = self.needs_handshake.load(Ordering::Relaxed);
+        let first = if was_needed { ClientLifecycleMode::Initialize } else { lifecycle() };
+        let StartFailure { error, next } = match self.launch(place, first).await {
+            Ok(connection) => return Ok(connection),
+            Err(failure) => failure,
+        };
+        // It may be a newer server by now.
+        let next = if was_needed { Some(lifecycle()) } else { next };
+        let second = next.ok_or(error)?;
+        let needs_handshake = second == ClientLifecycleMode::Initialize;
+        let connection = self.launch(place, second).await.map_err(|failure| failure.error)?;
+        self.needs_handshake.store(needs_handshake, Ordering::Relaxed);
+        Ok(connection)
+    }
+
+    async fn launch(
+        &self,
+        place: &ServerPlace,
+        mode: ClientLifecycleMode,
+    ) -> std::result::Result<Connection, StartFailure> {
+        let (host, name) = (Arc::clone(&self.host), self.name.clone());
+        let (settings, place) = (self.settings.clone(), place.clone());
+        let own_folder = host.own_folder(&name, &settings, place.scope.work_dir(), self.session);
+        let launching = tokio::task::spawn_blocking(move || {
+            launch_server(host.tasks()?, &own_folder, &name, &settings, &place)
+        });
+        let launched = launching.await.map_err(|error| Error::NotStarted(error.to_string()))??;
+        Connection::to_program(launched, Arc::clone(self.host.tasks()?), &self.settings, mode).await
+    }
+
     async fn renew_catalogue(&self, connection: &Connection) -> Result<()> {
         let mut catalogue = connection.list_tools(&self.name, &self.settings).await?;
         catalogue.redact(self.host.redactor());
+        catalogue.needs_handshake = self.needs_handshake.load(Ordering::Relaxed);
         let catalogue = Arc::new(catalogue);
         let known = self.lock_catalogue().replace(Arc::clone(&catalogue));
         if known.as_deref() != Some(&*catalogue) {

@@ -141,6 +141,27 @@ async fn a_tool_whose_arguments_have_changed_is_called_as_it_is_now() {
     assert_eq!((found[2].1, found[2].2.as_str()), (false, "three"));
 }
 
+/// E1: servers from before the stateless protocol that end at a message that they don't know. The first start finds out.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_server_that_its_first_message_ends_is_started_with_a_handshake() {
+    let place = TestHome::new();
+    let servers = [("old", server(&["--early"]))];
+    let mut starts = Vec::new();
+
+    for _ in 0..2 {
+        let answers = json!([call("old__echo", "hello"), "Done.", call("old__echo", "hello"), "Done."]);
+        let (runtime, _) = open(config(&place, &servers), &answers).await;
+        let session = runtime.session("a").await.unwrap();
+        session.send("go").await.unwrap();
+        runtime.shutdown().await.unwrap();
+        let found = results(&sound_records(&place, &session).await);
+        assert!(found.iter().all(|(_, is_error, said)| !is_error && said == "hello"), "{found:?}");
+        starts.push(started(&place).len());
+    }
+
+    assert_eq!(starts, [2, 3]);
+}
+
 /// E2: the servers of a new session have run before, so that it needs no second epoch, and its first request waits for none of them.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_new_session_with_known_servers_begins_one_epoch_without_waiting() {
