@@ -23,7 +23,7 @@ use tokio::sync::{Notify, watch};
 use crate::catalogue::Catalogue;
 use crate::elicitation;
 use crate::handler::Handler;
-use crate::http_connection::{self, root_cause, service_cause};
+use crate::http_connection::{self, root_cause, service_cause, was_not_taken};
 use crate::launch::{LaunchedServer, describe_end};
 use crate::login::LoginAccess;
 use crate::open_calls::{OpenCall, OpenCalls};
@@ -186,6 +186,10 @@ impl Connection {
         Some(self.peer().peer_info()?.protocol_version.to_string())
     }
 
+    pub(crate) fn is_to_program(&self) -> bool {
+        self.program.is_some()
+    }
+
     pub(crate) fn is_closed(&self) -> bool {
         *self.is_closed.borrow()
     }
@@ -208,14 +212,14 @@ impl Connection {
         }
         match tokio::time::timeout(self.timeout, self.list_pages()).await {
             Ok(Ok(listed)) => Ok(Catalogue::new(name, &settings.tools, listed)),
-            Ok(Err(error)) => Err(self.explain(error).await),
-            Err(_) => Err(Error::Timeout { seconds: self.timeout.as_secs() }),
-        }
-    }
             Ok(Err(ServiceError::UnexpectedResponse)) => {
                 let reason = "its list of tools can't be read; each tool needs a `name`, and an object as its `inputSchema`";
                 Err(Error::Unreadable(reason.to_owned()))
             }
+            Ok(Err(error)) => Err(self.explain(error).await),
+            Err(_) => Err(Error::Timeout { seconds: self.timeout.as_secs() }),
+        }
+    }
 
     /// One tool more than may be listed, if there are as many: the catalogue leaves it out and says so.
     async fn list_pages(&self) -> std::result::Result<Vec<rmcp::model::Tool>, ServiceError> {
@@ -365,18 +369,22 @@ impl Connection {
             return refusal;
         }
         match error {
-            ServiceError::McpError(error) => Error::Refused(error.message.to_string()),
-            ServiceError::Timeout { timeout } => Error::Timeout { seconds: timeout.as_secs() },
-            ServiceError::TransportClosed
-            | ServiceError::TransportSend(_)
             ServiceError::McpError(error) if error.code.0 == UNREADABLE_ANSWER => {
                 Error::Unreadable(error.message.to_string())
             }
-            | ServiceError::Cancelled { .. } => Error::Ended(match &self.program {
+            ServiceError::McpError(error) => Error::Refused(error.message.to_string()),
             ServiceError::UnexpectedResponse => no_result(),
-                Some(program) => program.failure("it closed its output").await,
-                None => format!("the connection to it failed: {}", root_cause(service_cause(&error))),
-            }),
+            ServiceError::Timeout { timeout } => Error::Timeout { seconds: timeout.as_secs() },
+            ServiceError::TransportClosed
+            | ServiceError::TransportSend(_)
+            | ServiceError::Cancelled { .. } => match &self.program {
+                Some(program) => Error::Ended(program.failure("it closed its output").await),
+                None => {
+                    let cause = service_cause(&error);
+                    let reason = format!("the connection to it failed: {}", root_cause(cause));
+                    if was_not_taken(cause) { Error::NotStarted(reason) } else { Error::Ended(reason) }
+                }
+            },
             other => Error::Refused(other.to_string()),
         }
     }
@@ -429,6 +437,10 @@ async fn listen_for_changes(
     }
 }
 
+fn no_result() -> Error {
+    Error::Unreadable("it answered with something that is no result".to_owned())
+}
+
 /// Closes the connection when it is dropped.
 struct CloseOnDrop(Option<RunningServiceCancellationToken>);
 
@@ -437,12 +449,12 @@ impl Drop for CloseOnDrop {
         self.0.take().into_iter().for_each(RunningServiceCancellationToken::cancel);
     }
 }
-fn no_result() -> Error {
-    Error::Unreadable("it answered with something that is no result".to_owned())
-}
-
 
 impl Program {
+    fn has_ended(&self) -> bool {
+        self.tasks.status(self.id).ok().flatten().is_some()
+    }
+
     /// Why it can't be talked to: what we saw on its output, how it ended, or else this.
     async fn failure(&self, otherwise: &str) -> String {
         if let Some(fatal) = self.trouble.fatal() {
@@ -451,10 +463,6 @@ impl Program {
         let until = tokio::time::Instant::now() + END_WAIT;
         loop {
             if self.has_ended() {
-    fn has_ended(&self) -> bool {
-        self.tasks.status(self.id).ok().flatten().is_some()
-    }
-
                 return describe_end(&self.tasks, self.id);
             }
             if tokio::time::Instant::now() >= until {

@@ -8,7 +8,7 @@ pub enum Error {
     /// Its settings can't work.
     #[error("{0}")]
     Settings(String),
-    /// It was not started, or did not answer as an MCP server does.
+    /// It was not started, can't be reached, or did not answer as an MCP server does.
     #[error("{0}")]
     NotStarted(String),
     /// It ended or closed the connection.

@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 use std::error::Error as StdError;
 use std::sync::Arc;
+use std::time::Duration;
 
 use reqwest::header::{HeaderName, HeaderValue};
 use rmcp::RoleClient;
@@ -11,6 +12,7 @@ use rmcp::service::{
 };
 use rmcp::transport::StreamableHttpClientTransport;
 use rmcp::transport::auth::{AuthClient, AuthorizationManager};
+use rmcp::transport::common::client_side_sse::ExponentialBackoff;
 use rmcp::transport::streamable_http_client::{StreamableHttpClientTransportConfig, StreamableHttpError};
 
 use crate::connection::lifecycle;
@@ -20,6 +22,9 @@ use crate::login::{Challenge, LoginAccess, find_challenge};
 use crate::output_filter::MAX_MESSAGE_BYTES;
 use crate::settings::expand_variables;
 use crate::{Error, Result, ServerSettings};
+
+/// The longest pause before a stream of events that broke is asked for again.
+const MAX_STREAM_BACKOFF: Duration = Duration::from_secs(30);
 
 /// Connects to a server, with the user's login if there is one.
 pub(crate) async fn open(
@@ -84,6 +89,9 @@ async fn connect(
         Err(
             ClientInitializeError::ExpectedInitResult(_)
             | ClientInitializeError::NoCompatibleProtocolVersion { .. },
+    let mut backoff = ExponentialBackoff::default();
+    backoff.max_delay = Some(MAX_STREAM_BACKOFF);
+    config.retry_config = Arc::new(backoff);
         ) => start(ClientLifecycleMode::Initialize).await,
         started => started,
     })
@@ -117,6 +125,21 @@ pub(crate) fn http_headers(settings: &ServerSettings) -> Result<HashMap<HeaderNa
         let name = name.parse().map_err(|_| wrong("has a name that no header can have"))?;
         Ok((name, value))
     };
+/// Whether a request has certainly not reached the part of the server that does something.
+pub(crate) fn was_not_taken(error: &(dyn StdError + 'static)) -> bool {
+    let mut cause = Some(error);
+    while let Some(current) = cause {
+        match current.downcast_ref::<StreamableHttpError<reqwest::Error>>() {
+            Some(StreamableHttpError::Client(error)) if error.is_connect() => return true,
+            Some(StreamableHttpError::SessionExpired | StreamableHttpError::SessionRecoveryTimeout) => {
+                return true;
+            }
+            _ => cause = current.source(),
+        }
+    }
+    false
+}
+
     settings.headers.iter().map(header).collect()
 }
 

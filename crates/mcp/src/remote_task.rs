@@ -48,7 +48,7 @@ impl RemoteTask {
             let polled = match connected {
                 Ok(connection) => {
                     let polled = self.poll(&connection, &mut stop, &mut failed).await;
-                    polled.inspect_err(|error| self.server.fail_on_login(&connection, error))
+                    polled.inspect_err(|error| self.server.fail_connection(&connection, error))
                 }
                 Err(error) => Err(error),
             };

@@ -155,7 +155,7 @@ impl OutgoingCall {
                 self.await_task(server, id, stop).await
             }
             Err(error) => {
-                server.fail_on_login(&connection, &error);
+                server.fail_connection(&connection, &error);
                 self.failed(&error)
             }
         }
@@ -199,8 +199,10 @@ impl OutgoingCall {
             Error::Refused(reason) | Error::TaskFailed(reason) => {
                 format!("the MCP server {server} answered with an error: {reason}")
             }
-            // It refused the request before it did anything.
-            Error::LoginNeeded { .. } => format!("not run: the MCP server {server} can't be used: {error}"),
+            // It refused the request before it did anything, or never got it.
+            Error::LoginNeeded { .. } | Error::NotStarted(_) => {
+                format!("not run: the MCP server {server} can't be used: {error}")
+            }
             Error::Cancelled if is_harmless => error.to_string(),
             Error::Cancelled => format!("{error}{doubt}"),
             error if is_harmless => format!("the MCP server {server} gave no result: {error}"),

@@ -154,9 +154,15 @@ impl Server {
         self.phase.send_modify(ServerPhase::stop);
     }
 
-    /// After a refused login the connection is closed: the next one begins with the login of then.
-    pub(crate) fn fail_on_login(&self, connection: &Arc<Connection>, error: &Error) {
-        if matches!(error, Error::LoginNeeded { .. }) {
+    /// After a refused login, or if an HTTP server can't be reached any more, the connection is given up: the next call begins another,
+    /// with the login of then. The connection to a program notices by itself when it ends.
+    pub(crate) fn fail_connection(&self, connection: &Arc<Connection>, error: &Error) {
+        let is_over = match error {
+            Error::LoginNeeded { .. } => true,
+            Error::Ended(_) | Error::NotStarted(_) => !connection.is_to_program(),
+            _ => false,
+        };
+        if is_over {
             self.phase.send_if_modified(|phase| phase.fail_connection(connection, error.clone()));
         }
     }
