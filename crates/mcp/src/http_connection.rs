@@ -32,6 +32,7 @@ pub(crate) async fn open(
     login: &LoginAccess,
     handler: &Arc<Handler>,
 ) -> Result<RunningService<RoleClient, Arc<Handler>>> {
+    check_url(&login.settings)?;
     let manager = match login.has_own_token() {
         true => login.new_manager().await?,
         false => login.manager().await?,
@@ -46,6 +47,16 @@ pub(crate) async fn open(
             Error::NotStarted(format!("no MCP server answered at its url: {}", root_cause(cause)))
         })
     })
+}
+
+/// Checks that no variable is left in the address.
+pub(crate) fn check_url(settings: &ServerSettings) -> Result<()> {
+    let Some((_, rest)) = settings.url.split_once("${") else { return Ok(()) };
+    let name = rest.split(['}', ':']).next().unwrap_or_default();
+    Err(Error::Settings(match settings.is_of_folder {
+        true => format!("its url needs the variable {name}, which is not set"),
+        false => format!("its url has ${{{name}}} in it; variables are for `headers`"),
+    }))
 }
 
 /// What a server says to a request without a login. `None` if it answers all the same.
@@ -75,9 +86,12 @@ async fn connect(
     manager: AuthorizationManager,
     handler: &Arc<Handler>,
 ) -> Result<std::result::Result<RunningService<RoleClient, Arc<Handler>>, ClientInitializeError>> {
-    let config = StreamableHttpClientTransportConfig::with_uri(login.settings.url.as_str())
+    let mut config = StreamableHttpClientTransportConfig::with_uri(login.settings.url.as_str())
         .custom_headers(http_headers(&login.settings)?)
         .max_sse_event_size(MAX_MESSAGE_BYTES);
+    let mut backoff = ExponentialBackoff::default();
+    backoff.max_delay = Some(MAX_STREAM_BACKOFF);
+    config.retry_config = Arc::new(backoff);
     let client = AuthClient::new(BoundedHttpClient(client), manager);
     let start = |mode: ClientLifecycleMode| {
         let transport = StreamableHttpClientTransport::with_client(client.clone(), config.clone());
@@ -89,9 +103,6 @@ async fn connect(
         Err(
             ClientInitializeError::ExpectedInitResult(_)
             | ClientInitializeError::NoCompatibleProtocolVersion { .. },
-    let mut backoff = ExponentialBackoff::default();
-    backoff.max_delay = Some(MAX_STREAM_BACKOFF);
-    config.retry_config = Arc::new(backoff);
         ) => start(ClientLifecycleMode::Initialize).await,
         started => started,
     })
@@ -114,17 +125,6 @@ pub(crate) fn service_cause(error: &ServiceError) -> &(dyn StdError + 'static) {
     }
 }
 
-pub(crate) fn http_headers(settings: &ServerSettings) -> Result<HashMap<HeaderName, HeaderValue>> {
-    let header = |(name, value): (&String, &String)| {
-        let wrong = |reason: &str| Error::Settings(format!("the header {name:?} {reason}"));
-        let value = expand_variables(value, |name| std::env::var(name).ok())
-            .map_err(|missing| wrong(&format!("needs the variable {missing}, which is not set")))?;
-        let mut value =
-            HeaderValue::from_str(&value).map_err(|_| wrong("has a value that no header can have"))?;
-        value.set_sensitive(true);
-        let name = name.parse().map_err(|_| wrong("has a name that no header can have"))?;
-        Ok((name, value))
-    };
 /// Whether a request has certainly not reached the part of the server that does something.
 pub(crate) fn was_not_taken(error: &(dyn StdError + 'static)) -> bool {
     let mut cause = Some(error);
@@ -140,6 +140,17 @@ pub(crate) fn was_not_taken(error: &(dyn StdError + 'static)) -> bool {
     false
 }
 
+pub(crate) fn http_headers(settings: &ServerSettings) -> Result<HashMap<HeaderName, HeaderValue>> {
+    let header = |(name, value): (&String, &String)| {
+        let wrong = |reason: &str| Error::Settings(format!("the header {name:?} {reason}"));
+        let value = expand_variables(value, |name| std::env::var(name).ok())
+            .map_err(|missing| wrong(&format!("needs the variable {missing}, which is not set")))?;
+        let mut value =
+            HeaderValue::from_str(&value).map_err(|_| wrong("has a value that no header can have"))?;
+        value.set_sensitive(true);
+        let name = name.parse().map_err(|_| wrong("has a name that no header can have"))?;
+        Ok((name, value))
+    };
     settings.headers.iter().map(header).collect()
 }
 

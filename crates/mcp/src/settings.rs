@@ -75,7 +75,7 @@ pub struct ServerSettings {
     /// Variables with their values, as a `.mcp.json` may have them. A value may contain `${VARIABLE}`.
     #[serde(skip)]
     pub variables: BTreeMap<String, String>,
-    /// Whether a trusted project or an editor brought it. Then its command and arguments may have variables, too.
+    /// Whether a trusted project or an editor brought it. Then its command, arguments and address may have variables, too.
     #[serde(skip)]
     pub is_of_folder: bool,
 }
@@ -109,7 +109,19 @@ impl ServerSettings {
             let is_secret = is_named_like_a_secret(name);
             named_variables(value).into_iter().filter(move |ours| is_secret || is_named_like_a_secret(ours))
         });
-        named.chain(passed_on).chain(self.request_variables()).collect()
+        let of_url = named_variables(&self.url).into_iter().filter(|name| is_named_like_a_secret(name));
+        named.chain(passed_on).chain(self.request_variables()).chain(of_url).collect()
+    }
+
+    /// The settings with the variables in the address, which a project or an editor may have written, replaced by their values. An address
+    /// with a variable that is not set stays as it is.
+    pub(crate) fn with_expanded_url(mut self) -> Self {
+        if self.is_of_folder
+            && let Ok(url) = expand_variables(&self.url, |name| std::env::var(name).ok())
+        {
+            self.url = url;
+        }
+        self
     }
 
     /// Values of keys and tokens that stand in these settings themselves: in headers, and in variables that are named like one.

@@ -73,3 +73,27 @@ fn only_what_starts_a_program_decides_what_it_keeps() {
     let same = ServerSettings { timeout_s: 7, tools: vec!["z".to_owned()], ..settings.clone() };
     assert_eq!(same.program_fingerprint(Path::new("/a"), None), fingerprint);
 }
+
+/// E1: as in the example of those who invented the file.
+#[test]
+fn the_variables_of_a_projects_address_are_replaced_and_a_missing_one_is_named() {
+    let at = |url: &str, is_of_folder| {
+        ServerSettings { url: url.to_owned(), is_of_folder, ..ServerSettings::default() }.with_expanded_url()
+    };
+    let check = |settings: &ServerSettings| {
+        crate::http_connection::check_url(settings).map_err(|error| error.to_string())
+    };
+
+    let set = at("${LONGHAUL_NOT_SET:-https://api.example}/${CARGO_PKG_NAME}/mcp", true);
+    let missing = at("https://${LONGHAUL_NOT_SET}/mcp", true);
+    let of_user = at("https://${CARGO_PKG_NAME}/mcp", false);
+
+    assert_eq!(set.url, "https://api.example/longhaul-mcp/mcp");
+    assert_eq!(check(&set), Ok(()));
+    assert_eq!(
+        check(&missing),
+        Err("its url needs the variable LONGHAUL_NOT_SET, which is not set".to_owned())
+    );
+    let refused = check(&of_user).unwrap_err();
+    assert!(refused.contains("variables are for `headers`"), "{refused}");
+}

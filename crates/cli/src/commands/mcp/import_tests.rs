@@ -73,6 +73,24 @@ fn what_codex_says_of_a_server_is_kept() {
     assert_eq!(headers, [("Authorization", "Bearer ${WEB}"), ("X-Id", "${ID}"), ("X-Team", "${WEB_X_TEAM}")]);
 }
 
+/// E1: two agents have other names for the address.
+#[test]
+fn the_addresses_of_gemini_and_windsurf_are_found() {
+    let home = tempfile::tempdir().unwrap();
+    std::fs::create_dir_all(home.path().join(".gemini")).unwrap();
+    std::fs::create_dir_all(home.path().join(".codeium/windsurf")).unwrap();
+    let gemini = r#"{"mcpServers": {"one": {"httpUrl": "https://one.example/mcp"}}, "theme": "dark"}"#;
+    let windsurf = r#"{"mcpServers": {"two": {"serverUrl": "https://two.example/mcp"}}}"#;
+    std::fs::write(home.path().join(".gemini/settings.json"), gemini).unwrap();
+    std::fs::write(home.path().join(".codeium/windsurf/mcp_config.json"), windsurf).unwrap();
+
+    let found = find_servers(home.path());
+
+    let urls: Vec<&str> = found.servers.iter().map(|server| server.settings.url.as_str()).collect();
+    assert_eq!(urls, ["https://one.example/mcp", "https://two.example/mcp"]);
+    assert!(found.warnings.is_empty(), "{:?}", found.warnings);
+}
+
 /// E1
 #[test]
 fn what_can_not_be_proposed_is_told() {

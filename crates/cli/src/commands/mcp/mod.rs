@@ -169,9 +169,12 @@ fn is_variable_name(name: &str) -> bool {
         && !name.starts_with(|first: char| first.is_ascii_digit())
 }
 
-/// Whether it is an address that a server can have. It may contain variables.
+/// Whether it is an address that a server can have.
 fn is_web_address(url: &str) -> bool {
-    ["https://", "http://"].iter().any(|scheme| url.strip_prefix(scheme).is_some_and(|rest| !rest.is_empty()))
+    !url.contains("${")
+        && ["https://", "http://"]
+            .iter()
+            .any(|scheme| url.strip_prefix(scheme).is_some_and(|rest| !rest.is_empty()))
 }
 
 fn parse_header(header: &str) -> anyhow::Result<(String, String)> {
