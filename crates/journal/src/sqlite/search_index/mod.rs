@@ -151,7 +151,7 @@ impl SearchIndex {
         self.with_rebuild(|db| {
             let (found, unindexed) =
                 self.query(db, journal, &SearchScope::All, |searched| streams_with_words(searched, words))?;
-            Ok(found.unwrap_or_default())
+            Ok(FoundStreams { streams: found.unwrap_or_default(), unindexed })
         })
     }
 
@@ -196,7 +196,7 @@ impl SearchIndex {
                 let near = vectors::nearest(db, searched, model, vector, search.limit)?;
                 query::show_hits(searched, journal, search, near)
             })?;
-            Ok(FoundStreams { streams: found.unwrap_or_default(), unindexed })
+            Ok(found.unwrap_or_default())
         })
     }
 
