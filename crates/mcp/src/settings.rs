@@ -158,7 +158,7 @@ impl ServerSettings {
     /// The variables of our environment that are named like a key or a token and whose values stand in the command line.
     fn command_line_variables(&self) -> impl Iterator<Item = String> {
         // Only those of a project's or an editor's server are replaced there.
-        let words = std::iter::once(&self.command).chain(&self.args).filter(|_| self.is_of_folder);
+        let words = std::iter::once(&self.command).chain(&self.args).filter(move |_| self.is_of_folder);
         words.flat_map(|word| named_variables(word)).filter(|name| is_named_like_a_secret(name))
     }
 
