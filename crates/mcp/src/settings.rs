@@ -109,16 +109,45 @@ impl ServerSettings {
             let is_secret = is_named_like_a_secret(name);
             named_variables(value).into_iter().filter(move |ours| is_secret || is_named_like_a_secret(ours))
         });
-        named.chain(passed_on).chain(self.request_variables()).collect()
+        named.chain(passed_on).chain(self.command_line_variables()).chain(self.request_variables()).collect()
     }
 
-    /// Values of keys and tokens that stand in these settings themselves: in headers, and in variables that are named like one.
+    /// Values of keys and tokens that stand in these settings themselves: in headers, in variables that are named like one, and in the
+    /// address.
     pub fn written_secrets(&self) -> Vec<String> {
         let variables = self.variables.iter().filter(|(name, _)| is_named_like_a_secret(name));
-        let headers = self.headers.iter().filter(|(name, _)| is_header_with_a_secret(name));
+        let headers = self.headers.iter().filter(|(name, _)| Self::is_secret_header(name));
         let written = variables.chain(headers).map(|(_, value)| value).filter(|value| !value.contains("${"));
         // A header names the scheme before the token.
-        written.map(|value| value.rsplit(' ').next().unwrap_or(value).to_owned()).collect()
+        let written = written.map(|value| value.rsplit(' ').next().unwrap_or(value).to_owned());
+        written.chain(self.address_secrets()).collect()
+    }
+
+    /// The password in the address, and the values in its query that are named like a key, as they are written and as they are meant.
+    fn address_secrets(&self) -> Vec<String> {
+        let Ok(url) = reqwest::Url::parse(&self.url) else { return vec![] };
+        let written = |pair: &str| {
+            let (name, value) = pair.split_once('=')?;
+            is_named_like_a_secret(name).then(|| value.to_owned())
+        };
+        let query = url.query().into_iter().flat_map(|query| query.split('&')).filter_map(written);
+        let meant = url.query_pairs().filter(|(name, _)| is_named_like_a_secret(name));
+        let meant = meant.map(|(_, value)| value.into_owned());
+        url.password().map(str::to_owned).into_iter().chain(query).chain(meant).collect()
+    }
+
+    /// Whether the value of a header is a key or a token.
+    pub fn is_secret_header(name: &str) -> bool {
+        name.eq_ignore_ascii_case("authorization")
+            || name.eq_ignore_ascii_case("cookie")
+            || is_named_like_a_secret(name)
+    }
+
+    /// The variables of our environment that are named like a key or a token and whose values stand in the command line.
+    fn command_line_variables(&self) -> impl Iterator<Item = String> {
+        // Only those of a project's or an editor's server are replaced there.
+        let words = std::iter::once(&self.command).chain(&self.args).filter(move |_| self.is_of_folder);
+        words.flat_map(|word| named_variables(word)).filter(|name| is_named_like_a_secret(name))
     }
 
     /// The variables of our environment whose values go into headers and into a login.
@@ -137,13 +166,6 @@ fn named_variables(value: &str) -> Vec<String> {
         Some(String::new())
     });
     names.into_inner()
-}
-
-/// Whether the value of a header is a key or a token.
-fn is_header_with_a_secret(name: &str) -> bool {
-    name.eq_ignore_ascii_case("authorization")
-        || name.eq_ignore_ascii_case("cookie")
-        || is_named_like_a_secret(name)
 }
 
 /// Whether a variable is named as those with keys and tokens are.
@@ -176,6 +198,15 @@ impl ServerSettings {
         short_hash(&(self, &self.variables))
     }
 
+    /// Identifies what lists the tools. What a program is depends on the folder that it begins in, too: what runs in one folder must not
+    /// choose the words that the model reads in another.
+    pub(crate) fn catalogue_fingerprint(&self, work_dir: Option<&Path>) -> String {
+        match work_dir.filter(|_| !self.command.is_empty()) {
+            Some(work_dir) => short_hash(&(self, &self.variables, work_dir)),
+            None => self.fingerprint(),
+        }
+    }
+
     /// Identifies what starts the program in a place. Servers with the same one may share what the program keeps for itself; `session` is
     /// the only one that uses it, if it is not shared.
     pub(crate) fn program_fingerprint(&self, work_dir: &Path, session: Option<SessionId>) -> String {
@@ -198,15 +229,6 @@ pub fn check_server_name(name: &str) -> Result<(), String> {
         _ if !name.chars().all(is_allowed) => "use letters, digits, `-` and `_`",
         _ if name.contains("__") || name.ends_with('_') => "`__` separates it from the name of a tool",
         _ => return Ok(()),
-    /// Identifies what lists the tools. What a program is depends on the folder that it begins in, too: what runs in one folder must not
-    /// choose the words that the model reads in another.
-    pub(crate) fn catalogue_fingerprint(&self, work_dir: Option<&Path>) -> String {
-        match work_dir.filter(|_| !self.command.is_empty()) {
-            Some(work_dir) => short_hash(&(self, &self.variables, work_dir)),
-            None => self.fingerprint(),
-        }
-    }
-
     };
     Err(format!("{name:?} can't be the name of an MCP server: {problem}"))
 }

@@ -73,3 +73,36 @@ fn only_what_starts_a_program_decides_what_it_keeps() {
     let same = ServerSettings { timeout_s: 7, tools: vec!["z".to_owned()], ..settings.clone() };
     assert_eq!(same.program_fingerprint(Path::new("/a"), None), fingerprint);
 }
+
+/// J8: `.mcp.json` may put a token into the command line, from where a program prints it.
+#[test]
+fn the_variables_in_a_projects_command_line_are_secrets_if_they_are_named_like_one() {
+    let text = r#"{"mcpServers": {"x": {"command": "${TOOLS_DIR}/x", "args": ["--token=${TICKETS_TOKEN}", "${PLACE:-Graz}"]}}}"#;
+    let of_project = settings_of(text);
+    // In the user's own config they are no variables.
+    let own = ServerSettings { is_of_folder: false, ..of_project.clone() };
+
+    assert_eq!(of_project.secret_variables(), ["TICKETS_TOKEN"]);
+    assert_eq!(own.secret_variables(), Vec::<String>::new());
+}
+
+/// J8
+#[test]
+fn the_password_and_the_keys_in_an_address_are_secrets() {
+    let url = "https://me:pa55word@host/mcp?api_key=one%2Ftwo&page=3".to_owned();
+    let settings = ServerSettings { url, ..ServerSettings::default() };
+
+    assert_eq!(settings.written_secrets(), ["pa55word", "one%2Ftwo", "one/two"]);
+}
+
+/// P8
+#[test]
+fn a_program_lists_its_tools_for_the_folder_that_it_begins_in_and_an_address_for_all() {
+    let program = ServerSettings { command: "npx".to_owned(), ..ServerSettings::default() };
+    let address = ServerSettings { url: "https://host".to_owned(), ..ServerSettings::default() };
+    let [one, other] = ["/one", "/other"].map(|folder| Some(Path::new(folder)));
+
+    assert_eq!(program.catalogue_fingerprint(one), program.catalogue_fingerprint(one));
+    assert_ne!(program.catalogue_fingerprint(one), program.catalogue_fingerprint(other));
+    assert_eq!(address.catalogue_fingerprint(one), address.catalogue_fingerprint(other));
+}
