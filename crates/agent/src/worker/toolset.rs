@@ -197,8 +197,11 @@ impl Toolset {
                 setup.capture(folder.and_then(|folder| runtime.git_status.answer(folder)))
             }
         };
-        // They belong to the folder of the runtime.
-        let project_instructions = config.project_instructions.as_ref().filter(|_| work_dir.is_some());
+        // A stranger's project has no say in another folder.
+        let project_instructions = config
+            .project_instructions
+            .as_ref()
+            .filter(|added| work_dir.as_deref().is_some_and(|work_dir| added.are_for(work_dir)));
         let instructions = match state.parent() {
             Some(parent) => Cow::Owned(subagent_instructions(&runtime.instructions, parent)),
             None => Cow::Borrowed(runtime.instructions.as_str()),
