@@ -106,7 +106,11 @@ impl SkillFolder {
             listing += &format!("== {path} ({kind}, {} bytes, blake3 {})\n", file.bytes, file.hash);
             match texts.get(&file.path) {
                 Some(text) if listing.len() + text.len() <= MAX_LISTING_BYTES => {
-                    listing += text;
+                    for line in text.split_inclusive('\n') {
+                        // Only the listing begins a file.
+                        listing += if line.starts_with("== ") { "\\" } else { "" };
+                        listing += line;
+                    }
                     if !text.is_empty() && !text.ends_with('\n') {
                         listing.push('\n');
                     }

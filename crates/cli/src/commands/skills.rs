@@ -14,7 +14,7 @@ use similar::TextDiff;
 
 use crate::args::{GlobalArgs, SkillTrustOptions, SkillsCommand};
 use crate::nearest::nearest;
-use crate::output::{json, line, note, print, truncate};
+use crate::output::{json, line, note, print, review_line, truncate};
 use crate::questions::{confirm, has_terminal};
 use crate::{bad_usage, config, exit};
 
@@ -210,14 +210,14 @@ fn show_review(review: &SkillReview) -> anyhow::Result<()> {
             line("It has changed since it was trusted:")?;
             let diff = TextDiff::from_lines(before.as_str(), review.listing.as_str());
             let changes = diff.unified_diff().context_radius(2).to_string();
-            return changes.lines().map(|changed| format!("  {changed}")).try_for_each(line);
+            return changes.lines().map(|changed| format!("  {changed}")).try_for_each(review_line);
         }
         (None, TrustState::Changed) => {
             line("It has changed since it was trusted (the trusted version is not available):")?;
         }
         (_, TrustState::Unknown) => line("The project brought this skill along:")?,
     }
-    review.listing.lines().map(|listed| format!("  {listed}")).try_for_each(line)
+    review.listing.lines().map(|listed| format!("  {listed}")).try_for_each(review_line)
 }
 
 /// The skill of this name; if there are several, the first that is wanted, or else the first.
