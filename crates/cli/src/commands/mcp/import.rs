@@ -35,6 +35,19 @@ struct FoundServer {
     values_left_out: Vec<String>,
 }
 
+impl FoundServer {
+    /// The comments above its section, each on one line: a file that somebody else wrote must not put keys into the user's config.
+    fn comments(&self) -> Vec<String> {
+        let project = self.project.as_ref().map(|folder| format!(", for {}", printable(folder.as_bytes())));
+        let from = format!("# from {}{}", self.from.printable(), project.unwrap_or_default());
+        let set = |variable: &String| {
+            let variable = printable(variable.as_bytes());
+            format!("# set {variable} in your environment; its value is in that file")
+        };
+        std::iter::once(from).chain(self.values_left_out.iter().map(set)).collect()
+    }
+}
+
 /// What other agents have configured.
 #[derive(Default)]
 struct FoundServers {
@@ -54,13 +67,9 @@ pub(crate) fn run(as_json: bool) -> anyhow::Result<u8> {
     if found.is_empty() {
         line("No MCP servers of other agents found.")?;
     }
-    for FoundServer { name, from, project, settings, values_left_out } in &found {
-        let of_project = project.as_ref().map(|folder| format!(", for {}", printable(folder.as_bytes())));
-        line(format!("# from {}{}", from.printable(), of_project.unwrap_or_default()))?;
-        for variable in values_left_out {
-            line(format!("# set {variable} in your environment; its value is in that file"))?;
-        }
-        line(section(name, settings))?;
+    for server in &found {
+        server.comments().into_iter().try_for_each(line)?;
+        line(section(&server.name, &server.settings))?;
     }
     if !found.is_empty() {
         note("review them, then add what you want to your config file, or with `longhaul mcp add`");
