@@ -183,11 +183,15 @@ pub(crate) async fn parent_link(
     journal: &dyn Journal,
     id: SessionId,
 ) -> longhaul_journal::Result<Option<Box<ParentLink>>> {
-    let first = record_at(journal, &StreamName::session(id), 1).await?;
-    Ok(match first.map(|first| SessionRecord::decode(&first)) {
+    let stream = StreamName::session(id);
+    let first = record_at(journal, &stream, 1).await?;
+    let parent = match first.map(|first| SessionRecord::decode(&first)) {
         Some(Ok(SessionRecord::SessionCreated(created))) => created.parent,
         _ => None,
-    })
+    };
+    // The file of an import may name any session.
+    let is_imported = parent.is_some() && !journal.records_of_kind(&stream, "imported").await?.is_empty();
+    Ok(parent.filter(|_| !is_imported))
 }
 
 /// How a subagent is doing.
