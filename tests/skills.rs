@@ -10,6 +10,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
 use desk::Desk;
+use longhaul_testkit::Terminal;
 use serde_json::{Value, json};
 
 /// A desk whose user has a home folder of their own.
@@ -136,12 +137,17 @@ fn a_malformed_skill_is_told_everywhere_and_costs_itself_alone() {
     desk.write_skill("user/.agents/skills", "good");
     let bad = desk.write_skill("user/.agents/skills", "bad");
     fs::write(bad.join("SKILL.md"), "---\nname: other\ndescription: x\n---\n").unwrap();
+    desk.write_skill("user/.agents/skills", "help");
     let why = "its name is \"other\", but its folder is called \"bad\"; they must be the same";
 
     let (code, checked, _) = desk.run(&["skills", "check"]);
     assert_eq!(code, 1);
     assert!(checked.contains(&format!("error    {}: {why}", bad.display())), "{checked}");
     assert!(checked.contains("ok       "), "{checked}");
+    assert!(
+        checked.contains("help: /help is a command of the terminal, so the user can't start"),
+        "{checked}"
+    );
     let listed = desk.json(&["skills", "--json"]);
     assert_eq!(
         (&listed[0]["name"], &listed[0]["state"], &listed[0]["reason"]),
@@ -149,7 +155,9 @@ fn a_malformed_skill_is_told_everywhere_and_costs_itself_alone() {
     );
     assert_eq!((&listed[1]["name"], &listed[1]["state"]), (&json!("good"), &json!("ready")));
     let (_, doctor, _) = desk.run(&["doctor"]);
-    assert!(doctor.contains("1 skill can be used") && doctor.contains(why), "{doctor}");
+    assert!(doctor.contains("2 skills can be used") && doctor.contains(why), "{doctor}");
+    let (code, _, errors) = desk.run(&["skills", "trust", "bad", "--yes"]);
+    assert!(code == 2 && errors.contains("bad can't be used, so there is nothing to trust: "), "{errors}");
     let (code, _, errors) = desk.run(&["run", "-s", "a", "go"]);
     assert_eq!(code, 0, "{errors}");
     assert!(errors.contains("skills that are not used: bad: its name is"), "{errors}");
@@ -164,6 +172,7 @@ fn a_slash_and_a_name_start_a_skill() {
     let desk = SkillDesk::new(&json!(["Released.", "And again."]));
     desk.write_skill("user/.agents/skills", "release");
     desk.write_skill("user/.agents/skills", "help");
+    desk.write_skill("work/.agents/skills", "deploy");
     let talk = |lines: &str| {
         use std::io::Write;
         let mut command = desk.command(&["-s", "a"]);
@@ -176,7 +185,7 @@ fn a_slash_and_a_name_start_a_skill() {
         told(&process.wait_with_output().unwrap())
     };
 
-    let (code, out, errors) = talk("/release version 2\n/help\n/releas\n/skills\n");
+    let (code, out, errors) = talk("/release version 2\n/help\n/releas\n/deploy now\n/skills\n");
 
     assert_eq!(code, 0, "{out}{errors}");
     let inputs = desk.desk.records("a", "input_taken");
@@ -190,7 +199,59 @@ fn a_slash_and_a_name_start_a_skill() {
         all.contains("Show the commands and the keys.") && all.contains("unknown command /releas"),
         "{all}"
     );
+    assert!(all.contains("unknown command /releas; did you mean /release?"), "{all}");
     assert!(all.contains("release  user     ready      How to release"), "{all}");
+    let untrusted = all.lines().find(|line| line.contains("the skill deploy can't be used: "));
+    assert!(untrusted.is_some_and(|line| line.contains("`longhaul skills trust deploy`")), "{all}");
+}
+
+/// E5: a typed prompt of `run` that begins with the name of a skill starts it; any other text goes to the model as it is.
+#[test]
+fn a_skill_is_started_by_its_name_in_run() {
+    let desk = SkillDesk::new(&json!(["Released.", "Read."]));
+    desk.write_skill("user/.agents/skills", "release");
+
+    let started = desk.run(&["run", "-s", "a", "/release version 3"]);
+    let plain = desk.run(&["run", "-s", "a", "/etc/hosts is what?"]);
+
+    assert_eq!((started.0, plain.0), (0, 0), "{started:?} {plain:?}");
+    let inputs = desk.desk.records("a", "input_taken");
+    assert_eq!(
+        inputs[0]["text"],
+        "Use the skill release: read it first (read_file with path \"skill:release\").\n\nversion 3"
+    );
+    assert_eq!(inputs[1]["text"], "/etc/hosts is what?");
+}
+
+/// P7: a no is about one file, and the others are asked about all the same.
+#[test]
+fn a_no_to_one_skill_leaves_the_others_to_be_asked_about() {
+    let desk = SkillDesk::new(&json!([]));
+    desk.write_skill("work/.agents/skills", "alpha");
+    desk.write_skill("work/.agents/skills", "beta");
+    desk.write_skill("user/.agents/skills", "beta");
+    let mut terminal = Terminal::start(desk.command(&["trust"]));
+
+    terminal.wait_for("alpha? [y/N]");
+    terminal.keys("n\r");
+    let asked = terminal.wait_for("beta? [y/N]");
+    assert_eq!(asked.matches("It is used in place of your ").count(), 1, "{asked}");
+    terminal.keys("y\r");
+    terminal.wait_for("longhaul: not trusted: ");
+    let status = terminal.wait();
+
+    assert_eq!(status.code(), Some(2));
+    let listed = desk.json(&["skills", "--json"]);
+    let states: Vec<_> =
+        listed.as_array().unwrap().iter().map(|skill| (&skill["name"], &skill["state"])).collect();
+    assert_eq!(
+        states,
+        [
+            (&json!("alpha"), &json!("untrusted")),
+            (&json!("beta"), &json!("ready")),
+            (&json!("beta"), &json!("shadowed"))
+        ]
+    );
 }
 
 /// E5, P7

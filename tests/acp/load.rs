@@ -122,6 +122,22 @@ fn what_another_client_says_is_shown_as_it_happens() {
     assert!(editor.answer_text().ends_with("Two."), "{}", editor.answer_text());
 }
 
+/// The first request of a connection names a folder that does not exist: the error speaks of that folder, and of no flag.
+#[test]
+fn a_list_for_a_missing_folder_says_so() {
+    let desk = Desk::new(&json!([]));
+    let mut editor = Editor::ready(&desk);
+
+    let refused = editor.call("session/list", json!({"cwd": desk.path("nowhere")})).unwrap_err();
+
+    let message = refused["message"].as_str().unwrap();
+    assert!(
+        message.contains("nowhere can't be a work folder: ") && !message.contains("--work-dir"),
+        "{message}"
+    );
+    assert_eq!(refused["code"], -32_602);
+}
+
 #[test]
 fn an_empty_session_leaves_nothing_behind_and_a_used_one_is_listed() {
     let desk = Desk::new(&json!(["One."]));

@@ -68,6 +68,35 @@ fn a_killed_turn_stays_open_when_the_question_about_it_is_left() {
     assert_eq!(desk.recorded("turn_ended", "outcome"), [json!("completed")]);
 }
 
+/// T12: a call that goes on after a kill is shown as it is after any other start: with its arguments, while it runs and when it is done.
+#[test]
+fn a_command_that_is_resumed_after_a_kill_is_shown_while_it_runs() {
+    let command = "while [ ! -e go ]; do sleep 0.02; done; echo went";
+    let desk =
+        Desk::new(&json!([{"calls": [{"name": "exec", "arguments": {"command": command}}]}, "It did."]));
+    let mut terminal = Terminal::start(desk.command(&[]));
+    wait_for_prompt(&mut terminal);
+    terminal.keys("go\r");
+    terminal.wait_to_see("exec ");
+    desk.wait_for(1, "tool_started");
+    terminal.signal(Signal::KILL);
+    terminal.wait();
+
+    let mut again = Terminal::start(desk.command(&[]));
+    again.wait_to_see("Resume it? [Y/n]");
+    again.keys("y\r");
+    again.wait_until("the command is shown as running", |seen| {
+        let below = seen.split_once("resuming turn 1").map_or("", |(_, below)| below);
+        below.contains("exec  while [ ! -e go ]")
+    });
+    std::fs::write(desk.path("work/go"), "").unwrap();
+    let done = again.wait_to_see("It did.");
+    again.keys("/exit\r");
+    again.wait();
+
+    assert!(done.contains("✓ exec  while [ ! -e go ]"), "{done}");
+}
+
 /// Ends every keeper of the desk, and with each its command.
 fn kill_keepers(desk: &Desk) {
     for folder in std::fs::read_dir(desk.path("home/tasks")).unwrap() {

@@ -149,7 +149,11 @@ impl Connection<'_> {
             }
             "session/list" => {
                 let params: ListSessionsParams = parse_params(params, method)?;
-                let folder = params.cwd.clone();
+                // A folder that is gone may still have sessions, but no config.
+                let folder = match (&self.runtime, &params.cwd) {
+                    (None, Some(cwd)) => Some(work_folder(cwd)?),
+                    _ => params.cwd.clone(),
+                };
                 let journal = self.runtime_for(folder.as_deref()).await?.journal();
                 self.outbox.reply(id, list_sessions(&*journal, &params).await).await;
             }

@@ -53,6 +53,14 @@ impl OpenQuestion {
         self.kind.read_answer(&self.choices, typed)
     }
 
+    /// What to tell a person who typed the number of a choice that there is not.
+    pub(crate) fn unknown_choice(&self, typed: &str) -> Option<String> {
+        let most = self.choices.len();
+        self.kind
+            .is_unknown_choice(&self.choices, typed)
+            .then(|| format!("there is no choice {}; answer 1 to {most}, or in your own words", typed.trim()))
+    }
+
     /// How to answer it from anywhere.
     pub(crate) fn how_to_answer(&self, key: &str) -> String {
         how_to_answer(key, self.id, self.kind)

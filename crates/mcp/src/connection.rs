@@ -1,5 +1,6 @@
 //! One connection to a running server.
 
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -65,6 +66,8 @@ struct Program {
     tasks: Arc<Tasks>,
     id: TaskId,
     trouble: OutputTrouble,
+    /// The path in its command that the sandbox hides from it.
+    hidden_path: Option<PathBuf>,
     _filter: MessageFilter,
 }
 
@@ -133,7 +136,8 @@ impl Connection {
         let stream = tokio::net::UnixStream::from_std(launched.stream).map_err(failed)?;
         let (stream, trouble, filter) = filter_messages(stream, launched.heard);
         let handler = Arc::new(Handler::default());
-        let program = Program { tasks, id: launched.id, trouble, _filter: filter };
+        let hidden_path = launched.hidden_path;
+        let program = Program { tasks, id: launched.id, trouble, hidden_path, _filter: filter };
         let service = match handler.clone().serve_with_lifecycle(stream, mode).await {
             Ok(service) => service,
             Err(error) => {
@@ -456,15 +460,20 @@ impl Program {
         let until = tokio::time::Instant::now() + END_WAIT;
         loop {
             if self.has_ended() {
-                return describe_end(&self.tasks, self.id);
+                let end = describe_end(&self.tasks, self.id, self.hidden_path.as_deref());
+                return with_warning(end, self.trouble.warning());
             }
             if tokio::time::Instant::now() >= until {
-                return match self.trouble.warning() {
-                    Some(warning) => format!("{otherwise}; {warning}"),
-                    None => otherwise.to_owned(),
-                };
+                return with_warning(otherwise.to_owned(), self.trouble.warning());
             }
             tokio::time::sleep(END_POLL_INTERVAL).await;
         }
+    }
+}
+
+fn with_warning(reason: String, warning: Option<String>) -> String {
+    match warning {
+        Some(warning) => format!("{reason}; {warning}"),
+        None => reason,
     }
 }

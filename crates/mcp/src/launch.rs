@@ -5,8 +5,8 @@ use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use longhaul_keeper::{FORMAT, Spec, Tasks};
-use longhaul_protocol::{CallId, TaskId, single_quoted};
+use longhaul_keeper::{Bounds, FORMAT, Spec, Tasks};
+use longhaul_protocol::{CallId, PrintablePath, TaskId, single_quoted};
 use longhaul_tools::{Sandbox, Scope, last_output_line};
 
 use crate::host::note_use;
@@ -50,6 +50,8 @@ pub(crate) struct LaunchedServer {
     pub(crate) heard: Vec<u8>,
     /// What the user should know.
     pub(crate) warnings: Vec<String>,
+    /// The path in its command that the sandbox hides from it, if there is one.
+    pub(crate) hidden_path: Option<PathBuf>,
 }
 
 /// Starts the program. Blocks for some milliseconds.
@@ -76,6 +78,7 @@ pub(crate) fn launch_server(
     if confined.bounds.is_none() && place.sandbox.is_on() {
         warnings.push("the system can't enforce the sandbox, so it runs without one".to_owned());
     }
+    let hidden_path = confined.bounds.as_ref().and_then(|bounds| find_hidden_path(settings, bounds));
     let id = TaskId::from(CallId::generate());
     let spec = Spec {
         format: FORMAT,
@@ -95,8 +98,8 @@ pub(crate) fn launch_server(
     let failed = |error: longhaul_keeper::Error| Error::NotStarted(error.to_string());
     let task = tasks.start(&spec).map_err(failed)?;
     match task.relay().map_err(failed)? {
-        Some((stream, heard)) => Ok(LaunchedServer { id, stream, heard, warnings }),
-        None => Err(Error::NotStarted(describe_end(tasks, id))),
+        Some((stream, heard)) => Ok(LaunchedServer { id, stream, heard, warnings, hidden_path }),
+        None => Err(Error::NotStarted(describe_end(tasks, id, hidden_path.as_deref()))),
     }
 }
 
@@ -108,8 +111,38 @@ fn not_confined(why: &str, is_unenforceable: bool) -> Error {
     Error::NotStarted(format!("it can't be held to the scope: {why}{next}"))
 }
 
-/// How a server's program ended, with the last line of its standard error.
-pub(crate) fn describe_end(tasks: &Tasks, id: TaskId) -> String {
+/// The first path in the server's command that exists, and that its program can't see.
+fn find_hidden_path(settings: &ServerSettings, bounds: &Bounds) -> Option<PathBuf> {
+    let words = std::iter::once(&settings.command).chain(&settings.args).map(Path::new);
+    let paths = words.filter(|word| word.is_absolute()).filter_map(|word| word.canonicalize().ok());
+    // The innermost rule decides.
+    let depth_in = |places: &[PathBuf], path: &Path| {
+        let depths = places.iter().filter(|place| path.starts_with(place));
+        depths.map(|place| place.components().count()).max()
+    };
+    let replaced: Vec<PathBuf> = bounds.private.iter().map(|private| private.at.clone()).collect();
+    let mut paths = paths.filter(|path| {
+        let opened = [&bounds.read, &bounds.write, &bounds.devices].map(|places| depth_in(places, path));
+        let closed = [&bounds.hidden, &replaced].map(|places| depth_in(places, path));
+        let (opened, closed) = (opened.into_iter().max().flatten(), closed.into_iter().max().flatten());
+        opened.is_none() || opened <= closed
+    });
+    paths.next()
+}
+
+/// How a server's program ended, with the last line of its standard error, and with the path in its command that it could not see.
+pub(crate) fn describe_end(tasks: &Tasks, id: TaskId, hidden_path: Option<&Path>) -> String {
+    let end = describe_last_words(tasks, id);
+    match hidden_path {
+        Some(path) => format!(
+            "{end}; the sandbox hides {} from it: allow that path with [[scope.allow]], and the work folder with another one",
+            path.printable()
+        ),
+        None => end,
+    }
+}
+
+fn describe_last_words(tasks: &Tasks, id: TaskId) -> String {
     let status = tasks.status(id).ok().flatten();
     let how = match status.as_ref().and_then(|status| status.exit_code) {
         Some(code) => format!("it ended with exit code {code}"),

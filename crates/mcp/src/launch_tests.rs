@@ -51,3 +51,25 @@ fn a_project_may_name_variables_in_a_command_and_a_user_writes_what_is_meant() {
     assert_eq!((expanded.command.as_str(), expanded.args[1].as_str()), ("npx", "longhaul-mcp"));
     assert_eq!((warnings.len(), expand_command(&words, &mut warnings)), (1, words));
 }
+
+/// E1: a server's script in a folder that the sandbox hides "does not exist"; the reason says why, and how to open it.
+#[test]
+fn a_path_in_the_command_that_the_sandbox_hides_is_found() {
+    let folder = tempfile::tempdir().unwrap();
+    let folder = folder.path().canonicalize().unwrap();
+    let script = folder.join("src/server.py");
+    std::fs::create_dir(folder.join("src")).unwrap();
+    std::fs::write(&script, "").unwrap();
+    let started = settings("python3", &["--check", script.to_str().unwrap(), "/no/such/file"]);
+    let bounds = |read: &[&Path], hidden: &[&Path]| Bounds {
+        read: read.iter().map(|path| path.to_path_buf()).collect(),
+        hidden: hidden.iter().map(|path| path.to_path_buf()).collect(),
+        ..Bounds::default()
+    };
+
+    let not_opened = find_hidden_path(&started, &bounds(&[Path::new("/usr")], &[]));
+    let hidden = find_hidden_path(&started, &bounds(&[&folder], &[script.parent().unwrap()]));
+    let opened = find_hidden_path(&started, &bounds(&[&script], &[&folder]));
+
+    assert_eq!((not_opened, hidden, opened), (Some(script.clone()), Some(script), None));
+}

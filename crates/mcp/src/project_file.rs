@@ -26,6 +26,12 @@ struct ProjectServer {
     env: BTreeMap<String, String>,
     #[serde(default)]
     url: String,
+    /// How Gemini names the address of a streamable HTTP server.
+    #[serde(default, rename = "httpUrl")]
+    http_url: String,
+    /// How Windsurf names the address.
+    #[serde(default, rename = "serverUrl")]
+    server_url: String,
     #[serde(default)]
     headers: BTreeMap<String, String>,
     #[serde(default)]
@@ -58,7 +64,10 @@ fn parse_server(name: &str, value: Value) -> Result<ServerSettings, String> {
     let settings = ServerSettings {
         command: server.command,
         args: server.args,
-        url: server.url,
+        url: [server.http_url, server.url, server.server_url]
+            .into_iter()
+            .find(|url| !url.is_empty())
+            .unwrap_or_default(),
         env: named.into_keys().collect(),
         headers: server.headers,
         enabled: !server.disabled,

@@ -1,4 +1,5 @@
-//! The arguments of a prompt, as a user types them behind its name: `name=value`, or values in the order of the arguments. Quotes
+//! The arguments of a prompt, as a user types them behind its name: `name=value`, or values in the order of the arguments. The menu shows
+//! the names in capitals, so that case does not matter. Quotes
 //! take a value with spaces. The last argument takes all words that are left.
 
 use serde_json::{Map, Value};
@@ -13,10 +14,13 @@ pub(crate) fn parse_arguments(
     let mut arguments = Map::new();
     let mut in_order = Vec::new();
     for word in words(text) {
-        let named =
-            word.split_once('=').filter(|(name, _)| parameters.iter().any(|known| known.name == *name));
+        let named = word.split_once('=').and_then(|(name, value)| {
+            let exact = parameters.iter().find(|known| known.name == name);
+            let alike = || parameters.iter().find(|known| known.name.eq_ignore_ascii_case(name));
+            Some((exact.or_else(alike)?.name.clone(), value))
+        });
         match named {
-            Some((name, value)) => drop(arguments.insert(name.to_owned(), value.into())),
+            Some((name, value)) => drop(arguments.insert(name, value.into())),
             None => in_order.push(word),
         }
     }

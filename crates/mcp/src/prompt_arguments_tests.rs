@@ -23,6 +23,7 @@ fn values_are_taken_by_name_and_in_order() {
         parsed(&["city", "day"], "\"Bad Ischl\" next week"),
         Ok(json!({"city": "Bad Ischl", "day": "next week"}))
     );
+    assert_eq!(parsed(&["resourceType"], "RESOURCETYPE=Blob"), Ok(json!({"resourceType": "Blob"})));
     // An equals sign behind a word that is no argument belongs to the value.
     assert_eq!(parsed(&["query"], "a=b"), Ok(json!({"query": "a=b"})));
     assert_eq!(parsed(&[], ""), Ok(json!({})));

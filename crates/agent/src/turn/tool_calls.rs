@@ -37,6 +37,7 @@ use crate::turn::outside_run::{finish_call, resume_refused};
 use crate::turn::request::effective_window;
 use crate::turn::tool_result::{output_cap, record_result};
 use crate::turn::user_question::ask_user;
+use crate::worker::server_tools::failure_of_server;
 use crate::worker::tasks::known_tasks;
 use crate::worker::wait::{WaitOutcome, WakeOn};
 use crate::worker::{Worker, WorkerResult, WorkerStop};
@@ -279,6 +280,9 @@ async fn check_call(
     let recorded = call;
     let call = &with_current_name(recorded);
     let Some(tool) = worker.toolset().tool(worker.id(), &call.name) else {
+        if let Some(why) = failure_of_server(worker, &call.name) {
+            return refuse(ToolOutcome::error(why));
+        }
         let names = worker.toolset().tool_names();
         return refuse(ToolOutcome::error(format!("there is no tool {:?}; there are: {names}", call.name)));
     };

@@ -12,8 +12,8 @@
 use std::sync::Arc;
 
 use longhaul_journal::Journal;
-use longhaul_mcp::{ToolChanges, is_mcp_tool};
-use longhaul_protocol::{Item, Note, SessionId, ToolSchema};
+use longhaul_mcp::{FolderServers, ServerState, ServerStatus, ToolChanges, is_mcp_tool};
+use longhaul_protocol::{EventKind, Item, Note, SessionId, ToolSchema};
 
 use crate::runtime::RuntimeShared;
 use crate::session::state::State;
@@ -79,9 +79,33 @@ pub(super) async fn choose_tools(worker: &mut Worker) -> WorkerResult<Arc<Offere
     match worker.wait_for(&mut waiting, WakeOn::Cancel, None).await? {
         WaitOutcome::Suspended => Err(WorkerStop::Suspended),
         WaitOutcome::Done(()) | WaitOutcome::Interrupted | WaitOutcome::Deadline => {
+            // Once for each epoch: a turn of one that has begun does not come here.
+            for ServerStatus { name, reason, .. } in failed_servers(worker, &servers) {
+                let reason = reason.unwrap_or_default();
+                let text = format!("the MCP server {name} can't be used: {reason}; /mcp shows the servers");
+                worker.show(EventKind::Warning { code: "mcp_failed".to_owned(), text });
+            }
             Ok(folder.with_servers(servers.offer(session)))
         }
     }
+}
+
+/// The servers of the session that have failed, without secrets in the reasons.
+fn failed_servers(worker: &Worker, servers: &FolderServers) -> Vec<ServerStatus> {
+    let statuses = servers.statuses(Some(worker.id())).into_iter();
+    let failed = statuses.filter(|status| status.state == ServerState::Failed);
+    failed.map(|status| status.redacted(&worker.runtime().redactor)).collect()
+}
+
+/// Why there is no tool of this name, if it would be one of a server that has failed.
+pub(crate) fn failure_of_server(worker: &Worker, tool: &str) -> Option<String> {
+    let (server, _) = tool.split_once("__")?;
+    let failed = failed_servers(worker, worker.toolset().servers());
+    let ServerStatus { name, reason, .. } = failed.into_iter().find(|status| status.name == server)?;
+    Some(format!(
+        "the MCP server {name} can't be used, so its tools are missing: {}",
+        reason.unwrap_or_default()
+    ))
 }
 
 /// The tools for an epoch that begins without a turn, because the context is compacted: what the servers offer, if they all run, or

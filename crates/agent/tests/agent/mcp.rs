@@ -162,11 +162,27 @@ async fn a_broken_server_costs_only_its_own_tools() {
     let (runtime, model) =
         open(config, &json!([call("good__echo", "hello"), call("missing__x", ""), "Done."])).await;
 
-    let ended = runtime.session("a").await.unwrap().send("go").await.unwrap();
+    let session = runtime.session("a").await.unwrap();
+    let mut watcher = session.watch();
+
+    let ended = session.send("go").await.unwrap();
 
     assert_eq!(ended.outcome, Outcome::Completed);
     let heard = heard(&model.requests()[2].items);
     assert!(heard.iter().any(|said| said == "hello"), "{heard:?}");
+    let refused = "the MCP server missing can't be used, so its tools are missing: the command `no-such-program` is not on the PATH";
+    assert!(heard.last().unwrap().starts_with(refused), "{heard:?}");
+    let events = collect_until(&mut watcher, ended_turn).await;
+    let warned = events.iter().filter_map(|event| match &event.kind {
+        EventKind::Warning { code, text } if code == "mcp_failed" => Some(text.as_str()),
+        _ => None,
+    });
+    let warned: Vec<&str> = warned.collect();
+    assert_eq!(warned.len(), 2, "{warned:?}");
+    assert_eq!(
+        warned[0],
+        "the MCP server ends can't be used: it ended with exit code 4: no licence; /mcp shows the servers"
+    );
     let states = || -> BTreeMap<String, (ServerState, String)> {
         let state = |status: ServerStatus| (status.name, (status.state, status.reason.unwrap_or_default()));
         runtime.mcp_servers().into_iter().map(state).collect()

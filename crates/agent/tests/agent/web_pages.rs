@@ -76,7 +76,8 @@ async fn a_page_on_this_machine_is_refused_unless_it_was_allowed() {
 
     runtime.shutdown().await.unwrap();
     let (_, is_error, content) = results(&sound_records(&place, &session).await).remove(0);
-    assert!(is_error && content.contains("web.allow = [\"127.0.0.1\"]"), "{content}");
+    let host = server.url("").replace("http://", "");
+    assert!(is_error && content.contains(&format!("web.allow = [{host:?}] to config.toml")), "{content}");
     assert_eq!(server.connections(), 0);
 }
 

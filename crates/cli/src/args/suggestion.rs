@@ -22,9 +22,9 @@ pub(crate) fn with_suggestion(mut error: clap::Error, words: &[String]) -> clap:
     .into_iter()
     .any(|kind| error.get(kind).is_some());
     let tip = match error.kind() {
-        ErrorKind::UnknownArgument if !has_tip => {
-            prompt_without_quotes(&error, words).or_else(|| flag_of_another(&error))
-        }
+        ErrorKind::UnknownArgument if !has_tip => server_command_without_dashes(&error, words)
+            .or_else(|| prompt_without_quotes(&error, words))
+            .or_else(|| flag_of_another(&error)),
         _ => None,
     };
     if let Some(tip) = tip {
@@ -46,9 +46,30 @@ fn nearest_command(word: &str) -> Option<String> {
     let command = Arguments::command();
     let shown = command.get_subcommands().filter(|command| !command.is_hide_set());
     let names = shown.map(|command| command.get_name().to_owned());
-    let near = names.map(|name| (strsim::jaro(&name, word), name));
+    // Of short words, one with two letters in the wrong order is hardly alike by that measure.
+    let similarity = |name: &str| match has_swapped_letters(name, word) {
+        true => 1.0,
+        false => strsim::jaro(name, word),
+    };
+    let near = names.map(|name| (similarity(&name), name));
     let best = near.max_by(|one, other| one.0.total_cmp(&other.0))?;
     (best.0 >= MIN_COMMAND_SIMILARITY).then_some(best.1)
+}
+
+/// Whether a word is another one with two neighbouring letters swapped.
+fn has_swapped_letters(name: &str, word: &str) -> bool {
+    name.len() == word.len() && strsim::levenshtein(name, word) == 2 && strsim::osa_distance(name, word) == 1
+}
+
+/// The program of `mcp add` stands behind `--`.
+fn server_command_without_dashes(error: &clap::Error, words: &[String]) -> Option<String> {
+    let wrong = text(error, ContextKind::InvalidArg)?;
+    let add = words.windows(2).position(|pair| pair == ["mcp", "add"])?;
+    let extra = words.iter().position(|word| word == wrong).filter(|extra| *extra > add + 2)?;
+    let program: Vec<String> = words[extra..].iter().map(|word| quoted(word)).collect();
+    let program = program.join(" ");
+    (!wrong.starts_with('-'))
+        .then(|| format!("the program stands behind --: longhaul mcp add {} -- {program}", words[add + 2]))
 }
 
 /// Extra arguments of `run`, or without a command, are most likely a prompt without quotes.

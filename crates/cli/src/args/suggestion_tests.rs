@@ -25,6 +25,8 @@ fn what_is_misspelt_is_answered_with_the_nearest_at_every_level() {
         (&["--hoem", "x", "sessions"], "'--home'"),
         (&["send", "-s", "a", "--mode", "jion", "hi"], "'join'"),
         (&["completions", "bsh"], "'bash'"),
+        (&["mpc", "list"], "'mcp'"),
+        (&["mcp", "add", "time", "uvx", "x"], "longhaul mcp add time -- uvx x"),
         (&["--jsno"], "--json is an option of longhaul run, longhaul resume"),
     ];
 

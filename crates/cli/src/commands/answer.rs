@@ -39,6 +39,9 @@ pub(crate) async fn run(globals: &GlobalArgs, options: &AnswerOptions) -> anyhow
         return Err(bad_usage("the answer is empty; answer yes, no, or the reason for a no"));
     }
     let asked = open.iter().find(|open| open.id == question);
+    if let Some(problem) = asked.and_then(|asked| asked.unknown_choice(words)) {
+        return Err(bad_usage(problem));
+    }
     let words = asked.map_or_else(|| Answer::parse(words).word(), |asked| asked.read_answer(words));
     let words = redactor.redact(words).into_owned();
     session.answer(question, &words).await?;

@@ -16,6 +16,7 @@ use crate::args::{GlobalArgs, SkillTrustOptions, SkillsCommand};
 use crate::nearest::nearest;
 use crate::output::{json, line, note, print, review_line, truncate};
 use crate::questions::{confirm, has_terminal};
+use crate::tui::chat::slash::COMMANDS;
 use crate::{bad_usage, config, exit};
 
 /// Columns of a description in the list.
@@ -118,7 +119,7 @@ fn check(config: &Config, folders: &[PathBuf], as_json: bool) -> anyhow::Result<
         }
     };
     let checked: Vec<_> =
-        folders.iter().map(|folder| (folder.printable().to_string(), check_skill(folder))).collect();
+        folders.iter().map(|folder| (folder.printable().to_string(), check_folder(folder))).collect();
     let report = |(folder, checked): &(String, Result<SkillDocument, SkillError>)| match checked {
         Ok(document) => json!({"folder": folder, "error": null, "warnings": document.warnings}),
         Err(error) => json!({"folder": folder, "error": error.to_string(), "warnings": []}),
@@ -139,6 +140,27 @@ fn check(config: &Config, folders: &[PathBuf], as_json: bool) -> anyhow::Result<
     Ok(if is_any_malformed { exit::FAILED } else { exit::DONE })
 }
 
+/// Checks a skill, and whether the user can start it by its name.
+fn check_folder(folder: &Path) -> Result<SkillDocument, SkillError> {
+    let mut document = check_skill(folder)?;
+    let name = folder.file_name().unwrap_or_default().to_string_lossy();
+    let is_name = |known: &str| known.strip_prefix('/') == Some(&*name);
+    if COMMANDS.iter().any(|row| is_name(row.name) || row.aliases.iter().any(|alias| is_name(alias))) {
+        let warning =
+            format!("/{name} is a command of the terminal, so the user can't start this skill by its name");
+        document.warnings.push(warning);
+    }
+    Ok(document)
+}
+
+/// What to tell the user who trusts a skill that comes before another one of its name, which is in use now.
+pub(crate) fn replacement_note(library: &SkillLibrary, skill: &Skill) -> Option<String> {
+    let behind = library.skills.iter().skip_while(|other| other.folder != skill.folder).skip(1);
+    let mut replaced = behind.filter(|other| other.name == skill.name && other.state == SkillState::Ready);
+    let replaced = replaced.next()?;
+    Some(format!("It is used in place of your {}.", replaced.folder.printable()))
+}
+
 fn trust(config: &Config, options: &SkillTrustOptions) -> anyhow::Result<u8> {
     let library = find_skills(config, &config.work_dir);
     let needs_trust = |skill: &Skill| matches!(skill.state, SkillState::Untrusted | SkillState::Changed);
@@ -154,12 +176,23 @@ fn trust(config: &Config, options: &SkillTrustOptions) -> anyhow::Result<u8> {
         }
         return Ok(exit::DONE);
     }
+    if skill.state == SkillState::Malformed {
+        return Err(bad_usage(format!(
+            "{} can't be used, so there is nothing to trust: {}",
+            skill.name, skill.reason
+        )));
+    }
     if skill.source != SkillSource::Project && skill.state == SkillState::Ready {
         return Err(bad_usage(format!("{} is your own skill and needs no trust", skill.name)));
     }
     let review = review_skill(&config.home, &skill.folder)?;
     let how = if options.json { Asking::Json } else { Asking::Terminal };
-    let trusted = trust_reviewed(&config.home, &review, options.yes, how)?;
+    if let Some(replaces) = replacement_note(&library, skill).filter(|_| how == Asking::Terminal) {
+        line(replaces)?;
+    }
+    let Some(trusted) = trust_reviewed(&config.home, &review, options.yes, how)? else {
+        return Err(bad_usage("not trusted"));
+    };
     if options.json {
         json(&trusted)?;
     }
@@ -173,13 +206,14 @@ pub(crate) enum Asking {
     Json,
 }
 
-/// Shows what a review found, asks unless the user said yes already, and records the trust. Returns the JSON of it.
+/// Shows what a review found, asks unless the user said yes already, and records the trust. Returns the JSON of it, or `None` if the user
+/// said no.
 pub(crate) fn trust_reviewed(
     home: &Path,
     review: &SkillReview,
     is_agreed: bool,
     how: Asking,
-) -> anyhow::Result<Value> {
+) -> anyhow::Result<Option<Value>> {
     if how == Asking::Terminal {
         show_review(review)?;
     }
@@ -193,7 +227,7 @@ pub(crate) fn trust_reviewed(
             ));
         }
         if !confirm(&format!("Trust {}?", review.folder.printable()))? {
-            return Err(bad_usage("not trusted"));
+            return Ok(None);
         }
     }
     trust_skill(home, review)?;
@@ -202,7 +236,7 @@ pub(crate) fn trust_reviewed(
         line(format!("It {again} trusted. If one of its files changes, it has to be trusted again."))?;
     }
     let before = super::trust::in_words(Some(review.trust));
-    Ok(json!({"path": review.folder, "blake3": review.hash, "before": before}))
+    Ok(Some(json!({"path": review.folder, "blake3": review.hash, "before": before})))
 }
 
 /// Shows all files of a skill, or what has changed in them since it was trusted.

@@ -16,7 +16,7 @@ use serde_json::{Value, json};
 use similar::TextDiff;
 
 use crate::args::{GlobalArgs, TrustOptions};
-use crate::commands::skills::{Asking, trust_reviewed};
+use crate::commands::skills::{Asking, replacement_note, trust_reviewed};
 use crate::output::{json, line, note, review_line};
 use crate::questions::{confirm, has_terminal};
 use crate::{bad_usage, exit};
@@ -53,40 +53,57 @@ fn trust(home: &Path, sources: &Sources, options: &TrustOptions) -> anyhow::Resu
             ", and no new skills or kinds of subagents; nothing to trust",
         ));
     }
-    let mut trusted = match &file {
-        Some(file) => trust_file(home, file, options)?,
-        None => json!({}),
+    // A no to one is none to the others.
+    let mut refused: Vec<String> = Vec::new();
+    let mut note_refusal = |trusted: Option<Value>, path: &Path| {
+        if trusted.is_none() {
+            refused.push(path.printable().to_string());
+        }
+        trusted
     };
+    let mut trusted = json!({});
+    if let Some(file) = &file {
+        trusted = note_refusal(trust_file(home, file, options)?, &file.path).unwrap_or(trusted);
+    }
     if let Some(why) = &broken {
         note(why);
     }
-    if let Some(servers) = &servers {
-        trusted["mcp"] = trust_servers(home, servers, options)?;
+    if let Some(servers) = &servers
+        && let Some(mcp) = note_refusal(trust_servers(home, servers, options)?, &servers.path)
+    {
+        trusted["mcp"] = mcp;
     }
     let how = if options.json { Asking::Json } else { Asking::Terminal };
-    let skills = skills.iter().map(|review| trust_reviewed(home, review, options.yes, how));
-    let skills = skills.collect::<anyhow::Result<Vec<_>>>()?;
-    let kinds = kinds.iter().map(|kind| trust_kind_file(home, kind, options));
-    let kinds = kinds.collect::<anyhow::Result<Vec<_>>>()?;
+    let mut trusted_skills = Vec::new();
+    for (review, replaces) in &skills {
+        if let Some(replaces) = replaces.as_ref().filter(|_| !options.json) {
+            line(replaces)?;
+        }
+        trusted_skills.extend(note_refusal(trust_reviewed(home, review, options.yes, how)?, &review.folder));
+    }
+    let mut trusted_kinds = Vec::new();
+    for kind in &kinds {
+        trusted_kinds.extend(note_refusal(trust_kind_file(home, kind, options)?, &kind.path));
+    }
     if options.json {
-        trusted["skills"] = skills.into();
-        trusted["agents"] = kinds.into();
+        trusted["skills"] = trusted_skills.into();
+        trusted["agents"] = trusted_kinds.into();
         return json(&trusted);
     }
-    Ok(())
+    match refused.as_slice() {
+        [] => Ok(()),
+        refused => Err(bad_usage(format!("not trusted: {}", refused.join(", ")))),
+    }
 }
 
-/// The project's skills that the user has not looked at as they are now.
-fn unreviewed_skills(home: &Path, sources: &Sources) -> anyhow::Result<Vec<SkillReview>> {
+/// The project's skills that the user has not looked at as they are now, each with a note if it replaces one of the user's.
+fn unreviewed_skills(home: &Path, sources: &Sources) -> anyhow::Result<Vec<(SkillReview, Option<String>)>> {
     let config = Config::load(home, sources)?;
     let library = find_skills(&config, &config.work_dir);
     let is_new = |skill: &&Skill| matches!(skill.state, SkillState::Untrusted | SkillState::Changed);
-    Ok(library
-        .skills
-        .iter()
-        .filter(is_new)
-        .map(|skill| review_skill(home, &skill.folder))
-        .collect::<Result<_, _>>()?)
+    let review =
+        |skill: &Skill| anyhow::Ok((review_skill(home, &skill.folder)?, replacement_note(&library, skill)));
+    library.skills.iter().filter(is_new).map(review).collect()
 }
 
 /// The project's kinds of subagents that the user has not looked at as they are now.
@@ -96,8 +113,8 @@ fn unreviewed_kinds(home: &Path, sources: &Sources) -> anyhow::Result<Vec<KindFi
     Ok(kind_files(&config, Some(&config.work_dir)).into_iter().filter(is_new).collect())
 }
 
-/// Trusts a kind of subagent, after the user has seen its text.
-fn trust_kind_file(home: &Path, file: &KindFile, options: &TrustOptions) -> anyhow::Result<Value> {
+/// Trusts a kind of subagent, after the user has seen its text. `None` if the user said no.
+fn trust_kind_file(home: &Path, file: &KindFile, options: &TrustOptions) -> anyhow::Result<Option<Value>> {
     let before = file.trust.unwrap_or(TrustState::Unknown);
     if !options.json {
         line(file.path.printable())?;
@@ -114,17 +131,20 @@ fn trust_kind_file(home: &Path, file: &KindFile, options: &TrustOptions) -> anyh
         if options.json {
             return Err(bad_usage("--json can't ask; add --yes to trust the file"));
         }
-        agree(&file.path)?;
+        if !agree(&file.path)? {
+            return Ok(None);
+        }
     }
     trust_kind(home, file)?;
     if !options.json {
         say_trusted(before)?;
     }
-    Ok(json!({"path": file.path, "blake3": file.hash, "before": in_words(Some(before)), "name": file.name()}))
+    let (before, name) = (in_words(Some(before)), file.name());
+    Ok(Some(json!({"path": file.path, "blake3": file.hash, "before": before, "name": name})))
 }
 
-/// Trusts the longhaul.toml, and returns the JSON of it.
-fn trust_file(home: &Path, file: &ProjectFile, options: &TrustOptions) -> anyhow::Result<Value> {
+/// Trusts the longhaul.toml, and returns the JSON of it. `None` if the user said no.
+fn trust_file(home: &Path, file: &ProjectFile, options: &TrustOptions) -> anyhow::Result<Option<Value>> {
     // What is shown is what is trusted: both are of the bytes that were read once.
     if !options.json {
         show(file)?;
@@ -133,7 +153,9 @@ fn trust_file(home: &Path, file: &ProjectFile, options: &TrustOptions) -> anyhow
         if options.json {
             return Err(bad_usage("--json can't ask; add --yes to trust the file"));
         }
-        agree(&file.path)?;
+        if !agree(&file.path)? {
+            return Ok(None);
+        }
     }
     trust_project(home, file)?;
     if !options.json {
@@ -142,16 +164,20 @@ fn trust_file(home: &Path, file: &ProjectFile, options: &TrustOptions) -> anyhow
     let sets = file.disallowed.iter().map(|disallowed| {
         json!({"key": disallowed.key, "value": disallowed.value, "line": disallowed.line, "reason": disallowed.reason})
     });
-    Ok(json!({
+    Ok(Some(json!({
         "path": file.path,
         "blake3": file.hash,
         "before": in_words(Some(file.trust)),
         "sets": sets.collect::<Vec<_>>(),
-    }))
+    })))
 }
 
-/// Trusts the MCP servers of a project, after the user has seen which programs they would run.
-fn trust_servers(home: &Path, file: &ProjectServersFile, options: &TrustOptions) -> anyhow::Result<Value> {
+/// Trusts the MCP servers of a project, after the user has seen which programs they would run. `None` if the user said no.
+fn trust_servers(
+    home: &Path,
+    file: &ProjectServersFile,
+    options: &TrustOptions,
+) -> anyhow::Result<Option<Value>> {
     if !options.json {
         line(file.path.printable())?;
         show_changes(&file.text, file.trusted_text.as_deref(), file.trust)?;
@@ -180,7 +206,9 @@ fn trust_servers(home: &Path, file: &ProjectServersFile, options: &TrustOptions)
         if options.json {
             return Err(bad_usage("--json can't ask; add --yes to trust the file"));
         }
-        agree(&file.path)?;
+        if !agree(&file.path)? {
+            return Ok(None);
+        }
     }
     trust_project_servers(home, file)?;
     if !options.json {
@@ -188,7 +216,7 @@ fn trust_servers(home: &Path, file: &ProjectServersFile, options: &TrustOptions)
     }
     let names: Vec<&String> = file.servers.keys().collect();
     let before = in_words(Some(file.trust));
-    Ok(json!({"path": file.path, "blake3": file.hash, "before": before, "servers": names}))
+    Ok(Some(json!({"path": file.path, "blake3": file.hash, "before": before, "servers": names})))
 }
 
 fn say_trusted(before: TrustState) -> anyhow::Result<()> {
@@ -197,16 +225,13 @@ fn say_trusted(before: TrustState) -> anyhow::Result<()> {
 }
 
 /// Asks the user, who has seen what the file sets.
-fn agree(path: &Path) -> anyhow::Result<()> {
+fn agree(path: &Path) -> anyhow::Result<bool> {
     if !has_terminal() {
         let hint =
             "not trusted: there is no terminal to ask on; review the file, then run `longhaul trust --yes`";
         return Err(bad_usage(hint));
     }
-    match confirm(&format!("Trust {}?", path.printable()))? {
-        true => Ok(()),
-        false => Err(bad_usage("not trusted")),
-    }
+    Ok(confirm(&format!("Trust {}?", path.printable()))?)
 }
 
 fn show(file: &ProjectFile) -> anyhow::Result<()> {

@@ -136,6 +136,10 @@ impl<'a> EventLoop<'a> {
         let words = line.trim();
         view.prompted = None;
         let Some(question) = view.asked.first().filter(|_| !words.is_empty()) else { return };
+        if let Some(problem) = question.unknown_choice(words) {
+            self.printer.note(problem);
+            return;
+        }
         let answered = pending.answer(question.id, question.read_answer(words)).await;
         if is_settled(&answered) {
             view.asked.remove(0);

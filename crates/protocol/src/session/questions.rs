@@ -100,6 +100,15 @@ impl QuestionKind {
         let number = || typed.parse::<usize>().ok().and_then(|number| choices.get(number.checked_sub(1)?));
         named.or_else(number).map_or(typed, String::as_str)
     }
+
+    /// Whether what a person typed is the number of a choice that there is not. Where choices begin with digits, any number is an answer.
+    pub fn is_unknown_choice(self, choices: &[String], typed: &str) -> bool {
+        let is_numeric = |choice: &String| choice.starts_with(|first: char| first.is_ascii_digit());
+        self.takes_text()
+            && !choices.is_empty()
+            && !choices.iter().any(is_numeric)
+            && typed.trim().parse::<usize>().is_ok_and(|number| !(1..=choices.len()).contains(&number))
+    }
 }
 
 /// A question was settled.

@@ -15,9 +15,15 @@ pub enum WebError {
     Port(u16),
     /// Only the user can change that, in the config of the home.
     #[error(
-        "{host} leads to {kind}, and only public addresses are fetched; the user can allow it with web.allow = [{host:?}]"
+        "{host} is not public: the user can add web.allow = [{allow:?}] to config.toml and restart; \
+         it leads to {kind}, and only public addresses are fetched"
     )]
-    Private { host: String, kind: &'static str },
+    Private {
+        host: String,
+        kind: &'static str,
+        /// The narrowest entry that would allow it.
+        allow: String,
+    },
     #[error("the host {host} was not found: {reason}")]
     NoSuchHost { host: String, reason: String },
     #[error("can't connect to {host}: {reason}")]
@@ -44,7 +50,9 @@ pub enum WebError {
 }
 
 impl WebError {
-    pub(super) fn private(host: &str, kind: AddressKind) -> Self {
-        Self::Private { host: host.to_owned(), kind: kind.in_words() }
+    /// `port` is that of the address, if it names one.
+    pub(super) fn private(host: &str, port: Option<u16>, kind: AddressKind) -> Self {
+        let allow = port.map_or_else(|| host.to_owned(), |port| format!("{host}:{port}"));
+        Self::Private { host: host.to_owned(), kind: kind.in_words(), allow }
     }
 }

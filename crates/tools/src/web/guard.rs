@@ -103,7 +103,7 @@ impl NetworkGuard {
             // Whatever a resolver or a proxy says, these names are this machine.
             None => is_localhost(host).then_some(AddressKind::Loopback),
         };
-        kind.map_or(Ok(()), |kind| Err(WebError::private(host, kind)))
+        kind.map_or(Ok(()), |kind| Err(WebError::private(host, url.port(), kind)))
     }
 
     /// Which connections a URL that was checked may use.
@@ -145,7 +145,7 @@ impl NetworkGuard {
             .collect();
         match (passed.is_empty(), found.iter().find_map(refusal)) {
             (false, _) => Ok(passed),
-            (true, Some(kind)) => Err(WebError::private(name, kind)),
+            (true, Some(kind)) => Err(WebError::private(name, None, kind)),
             (true, None) => {
                 Err(WebError::NoSuchHost { host: name.to_owned(), reason: "it has no address".to_owned() })
             }

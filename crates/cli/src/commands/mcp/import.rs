@@ -98,7 +98,7 @@ fn find_servers(home: &Path) -> FoundServers {
 
 impl FoundServers {
     fn add(&mut self, from: &Path, project: Option<&str>, text: &str) {
-        let (servers, warnings) = match parse_project_file(&with_common_url_key(text)) {
+        let (servers, warnings) = match parse_project_file(text) {
             Ok(parsed) => parsed,
             Err(reason) => return self.warn(from, &reason),
         };
@@ -119,17 +119,6 @@ impl FoundServers {
     fn warn(&mut self, from: &Path, reason: &str) {
         self.warnings.push(format!("{}: {reason}", from.printable()));
     }
-}
-
-/// Gemini calls the address of a server over HTTP `httpUrl`, and Windsurf `serverUrl`; with the others it is `url`.
-fn with_common_url_key(text: &str) -> String {
-    let Ok(mut file) = serde_json::from_str::<Value>(text) else { return text.to_owned() };
-    let servers = file.get_mut("mcpServers").and_then(Value::as_object_mut);
-    for server in servers.into_iter().flat_map(Map::values_mut).filter_map(Value::as_object_mut) {
-        let address = ["httpUrl", "serverUrl"].into_iter().find_map(|key| server.remove(key));
-        address.map(|address| server.insert("url".to_owned(), address));
-    }
-    file.to_string()
 }
 
 /// Puts a variable in place of each value of a header. Returns the variables.

@@ -136,6 +136,10 @@ impl OpenQuestions {
         printer: &mut EventPrinter,
     ) -> AnswerEffect {
         let asked = self.0.iter().find(|open| open.id == question);
+        if let Some(problem) = asked.and_then(|asked| asked.unknown_choice(answer)) {
+            printer.note(problem);
+            return AnswerEffect::Nothing;
+        }
         let answer =
             asked.map_or_else(|| Answer::parse(answer).word(), |asked| asked.read_answer(answer)).to_owned();
         let is_approval = asked.is_none_or(|asked| asked.kind == QuestionKind::Approval);

@@ -190,6 +190,7 @@ impl Chat<'_> {
             has_kept_text = self.show_interrupted_output(&state);
         }
         if options.resume {
+            self.show_resumed_calls(&state);
             return self.run_turn(Request::Resume).await;
         }
         let open = match &state.turn {
@@ -202,15 +203,23 @@ impl Chat<'_> {
             return Ok(ChatStep::Line);
         }
         match (self.lines.is_interactive(), self.questions.is_empty()) {
-            (true, true) => self.ask_to_resume(&open, has_kept_text).await,
+            (true, true) => self.ask_to_resume(&open, has_kept_text, &state).await,
             // What is open is what was asked: a second question would take its answer.
-            (true, false) => self.run_turn(Request::Resume).await,
+            (true, false) => {
+                self.show_resumed_calls(&state);
+                self.run_turn(Request::Resume).await
+            }
             (false, _) => self.join_open_turn(&open).await,
         }
     }
 
     /// T12: asks the user whether to resume the open turn.
-    async fn ask_to_resume(&mut self, open: &str, has_kept_text: bool) -> anyhow::Result<ChatStep> {
+    async fn ask_to_resume(
+        &mut self,
+        open: &str,
+        has_kept_text: bool,
+        state: &State,
+    ) -> anyhow::Result<ChatStep> {
         self.printer.tell(ScreenUpdate::Interrupted);
         loop {
             self.ask_question(format!("{open}. Resume it? [Y/n] "));
@@ -224,6 +233,7 @@ impl Chat<'_> {
                     if has_kept_text {
                         self.printer.aside("[requesting the answer again]");
                     }
+                    self.show_resumed_calls(state);
                     return self.run_turn(Request::Resume).await;
                 }
                 "n" | "no" => return self.cancel_open_turn().await,
@@ -471,6 +481,17 @@ impl Chat<'_> {
             self.printer.aside(&format!("· {} [was running]", call_text(&call)));
         }
         has_text
+    }
+
+    /// Shows the calls of the open turn as running again. Their start is on record, so no event tells of it.
+    fn show_resumed_calls(&mut self, state: &State) {
+        let (LineSource::Screen(_), Some(turn)) = (&self.lines, &state.turn) else { return };
+        for call in turn.calls.iter().filter(|call| call.is_open()) {
+            let Some(effect) = call.started.as_ref().map(|started| started.effect) else { continue };
+            let (name, arguments) = (call.name.clone(), call.arguments.clone());
+            let kind = EventKind::ToolStarted { call_id: call.id, name, arguments, effect };
+            self.show_event(&Watched::Event(self.live_event(turn.number, kind)));
+        }
     }
 
     fn live_event(&self, turn: u64, kind: EventKind) -> Event {

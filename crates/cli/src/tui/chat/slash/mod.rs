@@ -13,6 +13,7 @@ pub(crate) mod tasks;
 
 use std::fmt::Write;
 
+use clap::CommandFactory;
 use longhaul_agent::tasks::TaskRegistry;
 use longhaul_agent::{Config, Runtime, Session};
 use longhaul_protocol::PermissionMode;
@@ -20,7 +21,7 @@ use tokio::sync::oneshot;
 
 use super::background::BackgroundWork;
 use super::line_source::{LineEvent, LineSource};
-use crate::args::GlobalArgs;
+use crate::args::{Arguments, GlobalArgs};
 use crate::event_printer::EventPrinter;
 use crate::nearest::nearest;
 use crate::signals::ExitSignals;
@@ -360,7 +361,7 @@ pub(crate) fn parse_line(line: &str) -> SlashInput {
         None => SlashInput::Unknown {
             name: name.to_owned(),
             arguments: arguments.to_owned(),
-            mistake: unknown_command(name),
+            mistake: unknown_command(name, &[]),
         },
         Some(row) if row.arguments.is_empty() && !arguments.is_empty() => SlashInput::Mistake(format!(
             "{name} takes no arguments; to send the line to the agent, start it with two slashes: //{}",
@@ -370,20 +371,24 @@ pub(crate) fn parse_line(line: &str) -> SlashInput {
     }
 }
 
-fn unknown_command(name: &str) -> String {
+/// What the user is told about a name that is no command. `skills` are the other names that could be meant.
+fn unknown_command(name: &str, skills: &[&str]) -> String {
     let name: String = name.chars().take(60).collect();
-    let nearest = nearest_commands(&name);
+    let nearest = nearest_commands(&name, skills);
+    let in_shell = Arguments::command().find_subcommand(name.get(1..).unwrap_or_default()).is_some();
     let hint = match nearest.is_empty() {
+        _ if in_shell => format!("it is a command of the shell: longhaul {}.", &name[1..]),
         true => "/help lists all commands.".to_owned(),
         false => format!("did you mean {}?", nearest.join(" or ")),
     };
     format!("unknown command {name}; {hint} To send it to the agent, start the line with two slashes.")
 }
 
-fn nearest_commands(name: &str) -> Vec<String> {
-    let known = COMMANDS.iter().flat_map(|row| std::iter::once(&row.name).chain(row.aliases));
+fn nearest_commands(name: &str, skills: &[&str]) -> Vec<String> {
+    let commands = COMMANDS.iter().flat_map(|row| std::iter::once(&row.name).chain(row.aliases));
+    let known = commands.map(|known| &known[1..]).chain(skills.iter().copied());
     let name = name.get(1..).unwrap_or_default();
-    let nearest = nearest(known.map(|known| &known[1..]), name, MIN_SIMILARITY);
+    let nearest = nearest(known, name, MIN_SIMILARITY);
     nearest.into_iter().map(|known| format!("/{known}")).collect()
 }
 

@@ -4,9 +4,9 @@ use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use longhaul_agent::Config;
-use longhaul_agent::skills::{find_skills, skill_request};
+use longhaul_agent::skills::{SkillLibrary, SkillState, find_skills, skill_request};
 
-use super::{CommandContext, SlashInput, parse_line};
+use super::{CommandContext, SlashInput, parse_line, unknown_command};
 use crate::commands::skills::{NO_SKILLS, skill_lines};
 use crate::output::sanitize;
 
@@ -31,12 +31,12 @@ impl SkillCommands {
         drop(
             std::thread::Builder::new()
                 .name("skills".to_owned())
-                .spawn(move || found.search(&config, &config.work_dir)),
+                .spawn(move || drop(found.search(&config, &config.work_dir))),
         );
         skills
     }
 
-    fn search(&self, config: &Config, work_dir: &Path) {
+    fn search(&self, config: &Config, work_dir: &Path) -> SkillLibrary {
         let library = find_skills(config, work_dir);
         let skills = library.ready().map(|(skill, document)| SkillCommand {
             name: skill.name.clone(),
@@ -45,6 +45,7 @@ impl SkillCommands {
         let mut skills: Vec<SkillCommand> = skills.collect();
         skills.sort_by(|one, other| one.name.cmp(&other.name));
         *self.0.lock().unwrap_or_else(PoisonError::into_inner) = skills;
+        library
     }
 
     /// The skills whose names begin with this.
@@ -65,11 +66,18 @@ impl SkillCommands {
         }
         let (skills, config) = (self.clone(), config.clone());
         let searched = tokio::task::spawn_blocking(move || skills.search(&config, &config.work_dir)).await;
-        let is_skill = |skill: &SkillCommand| name.strip_prefix('/') == Some(&skill.name);
-        match searched.is_ok() && self.starting_with("").iter().any(is_skill) {
-            true => SlashInput::Start(skill_request(&name[1..], &arguments)),
-            false => SlashInput::Mistake(mistake),
+        let Ok(library) = searched else { return SlashInput::Mistake(mistake) };
+        let named: Vec<_> = library.skills.iter().filter(|skill| skill.name == name[1..]).collect();
+        if named.iter().any(|skill| skill.state == SkillState::Ready) {
+            return SlashInput::Start(skill_request(&name[1..], &arguments));
         }
+        SlashInput::Mistake(match named.first() {
+            Some(skill) => format!("the skill {} can't be used: {}", skill.name, skill.reason),
+            None => {
+                let known: Vec<&str> = library.ready().map(|(skill, _)| skill.name.as_str()).collect();
+                unknown_command(&name, &known)
+            }
+        })
     }
 }
 

@@ -1,7 +1,4 @@
-use clap::CommandFactory;
-
 use super::*;
-use crate::args::Arguments;
 
 fn mistake(line: &str) -> String {
     match parse_line(line) {
@@ -29,9 +26,11 @@ fn a_command_is_matched_exactly_and_by_its_aliases() {
 /// S6
 #[test]
 fn the_nearest_names_are_offered_and_nothing_that_is_far() {
-    assert_eq!(nearest_commands("/satus"), ["/status"]);
-    assert_eq!(nearest_commands("/retyr"), ["/retry"]);
-    assert_eq!(nearest_commands("/xyzzy"), Vec::<&str>::new());
+    assert_eq!(nearest_commands("/satus", &[]), ["/status"]);
+    assert_eq!(nearest_commands("/retyr", &[]), ["/retry"]);
+    assert_eq!(nearest_commands("/greting", &["greeting"]), ["/greeting"]);
+    assert_eq!(nearest_commands("/xyzzy", &["greeting"]), Vec::<&str>::new());
+    assert!(mistake("/schedules").contains("it is a command of the shell: longhaul schedules. To send it"));
     assert!(mistake("/xyzzy").contains("/help lists all commands. To send it"));
 }
 
