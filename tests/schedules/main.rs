@@ -335,6 +335,6 @@ fn of_two_schedules_with_one_name_both_are_seen() {
 
     assert!(listed.contains("the config has a schedule \"job\", too; delete this one"), "{listed}");
     assert!(!listed.contains("invalid every 1h                 invalid"), "{listed}");
-    assert!(shown.contains("another job is by person: the config has a schedule"), "{shown}");
+    assert!(shown.contains("another job, made by person: the config has a schedule"), "{shown}");
     assert_eq!(deleted, "longhaul: deleted the job that was added; the job of the config stays\n");
 }

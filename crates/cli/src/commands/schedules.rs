@@ -46,7 +46,7 @@ async fn run_in(
             let others = schedules.list().await?.into_iter();
             for other in others.filter(|other| other.spec.name == report.spec.name && other.id != report.id) {
                 let reason = sanitize(other.reason.as_deref().unwrap_or_default());
-                note(format!("another {name} is by {}: {reason}", other.source));
+                note(format!("another {name}, made by {}: {reason}", other.source));
             }
         }
         SchedulesCommand::Add(options) => add(globals, &schedules, *options).await?,
