@@ -192,3 +192,16 @@ fn a_scripted_model_is_checked_without_the_server_of_the_config() {
         out.lines().find(|line| line.contains("scripted/")).unwrap_or_else(|| panic!("{out}{errors}"));
     assert!(!model.contains("127.0.0.1") && !model.contains("key"), "{model}");
 }
+
+/// S8
+#[test]
+fn a_kind_of_subagents_that_can_not_be_used_is_found_with_its_file() {
+    let desk = Desk::new(&json!([]));
+    std::fs::create_dir(desk.path("home/agents")).unwrap();
+    std::fs::write(desk.path("home/agents/reader.md"), "Read everything.\n").unwrap();
+
+    let (found, to_do) = wrong(&desk, "subagents");
+
+    assert!(found.contains("home/agents/reader.md is not used: "), "{found}");
+    assert_eq!(to_do, "fix or remove the file");
+}

@@ -113,7 +113,8 @@ fn a_schedule_runs_while_the_program_serves() {
     assert!(session.starts_with("schedule:look/20"), "{report}");
     let statement = desk.json(&["statement", "--json"]);
     assert_eq!(statement["items"][0]["name"], "schedule", "{statement}");
-    let (_, listed, _) = desk.run(&["schedules"]);
+    let (_, listed, hint) = desk.run(&["schedules"]);
+    assert!(hint.contains("no process runs schedules in this home; start `longhaul serve`"), "{hint}");
     assert!(listed.contains("every 1s") && listed.contains("What is new?"), "{listed}");
 }
 
@@ -292,4 +293,48 @@ fn doctor_finds_that_no_process_runs_the_schedules() {
         found.as_array().unwrap().iter().filter(|finding| finding["check"] == "schedules").collect();
     assert_eq!(of_schedules.len(), 1, "{found}");
     assert_eq!(of_schedules[0]["to_do"], "start `longhaul serve`");
+}
+
+/// W3: the process that runs schedules reads the config when it starts. Until it is started again, everything says so.
+#[test]
+fn a_schedule_that_came_into_the_config_after_the_start_says_so() {
+    let desk = Desk::new(&answers(3));
+    add(&desk, &["look", "--every", "1h", "What is new?"]);
+    let serving = serve(&desk);
+    eventually("no process runs schedules", || desk.run(&["schedules"]).2.is_empty());
+    let late = "\n[[schedule]]\nname = 'late'\nevery = '1h'\nprompt = 'What is new?'\n";
+    let config = std::fs::read_to_string(desk.path("home/config.toml")).unwrap();
+    desk.configure(&format!("{config}{late}"));
+
+    let shown = desk.run(&["schedules", "show", "late"]).1;
+    let listed = desk.run(&["schedules"]).1;
+    let asked = desk.run(&["schedules", "run", "late"]).2;
+    let found = desk.run(&["doctor"]).1;
+    serving.kill();
+    let _again = serve(&desk);
+    eventually("it is not loaded", || show(&desk, "late")["last"]["outcome"] == "completed");
+
+    for said in [&shown, &listed, &asked, &found] {
+        assert!(said.contains("restart `longhaul serve`"), "{said}");
+    }
+    assert!(asked.contains("late does not run yet"), "{asked}");
+    assert_eq!(show(&desk, "late")["reason"], Value::Null);
+    assert_eq!(show(&desk, "look")["reason"], Value::Null, "it is no schedule of the config");
+}
+
+/// W3: of two with one name, both are seen, and deleting says which one it deleted.
+#[test]
+fn of_two_schedules_with_one_name_both_are_seen() {
+    let desk = Desk::new(&answers(1));
+    add(&desk, &["job", "--every", "1h", "What is new?"]);
+    desk.configure("[[schedule]]\nname = 'job'\nevery = '2h'\nprompt = 'What is old?'\n");
+
+    let listed = desk.run(&["schedules"]).1;
+    let shown = desk.run(&["schedules", "show", "job"]).2;
+    let deleted = desk.run(&["schedules", "rm", "job"]).2;
+
+    assert!(listed.contains("the config has a schedule \"job\", too; delete this one"), "{listed}");
+    assert!(!listed.contains("invalid every 1h                 invalid"), "{listed}");
+    assert!(shown.contains("another job, made by person: the config has a schedule"), "{shown}");
+    assert_eq!(deleted, "longhaul: deleted the job that was added; the job of the config stays\n");
 }

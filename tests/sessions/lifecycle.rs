@@ -80,3 +80,22 @@ fn a_deleted_session_comes_back_from_its_export() {
     assert!(!left.iter().any(|name| name.to_string_lossy().contains("partial")), "{left:?}");
     assert!(desk.is_sound());
 }
+
+/// A turn whose process was killed is interrupted at once, not when its lease expires.
+#[test]
+fn the_status_after_a_kill_says_how_to_go_on() {
+    let desk = Desk::new(&json!([{"text": "Never.", "wait_ms": 600_000}]));
+    let mut running = desk.command(&["run", "-s", "a", "go"]).spawn().unwrap();
+    let turn = || desk.run(&["status", "-s", "a"]).1;
+    let deadline = std::time::Instant::now() + std::time::Duration::from_secs(60);
+    while !turn().contains("turn 1 is running") {
+        assert!(std::time::Instant::now() < deadline, "{}", turn());
+    }
+
+    running.kill().unwrap();
+    running.wait().unwrap();
+
+    let turn = turn();
+    assert!(turn.contains("turn 1 was interrupted in step 1"), "{turn}");
+    assert!(turn.contains("run `longhaul resume` to go on"), "{turn}");
+}

@@ -13,10 +13,10 @@ mod web;
 
 use std::path::Path;
 
-use longhaul_agent::config::{SandboxMode, SandboxSettings, Sources, WithoutSandbox};
+use longhaul_agent::config::{SandboxMode, SandboxSettings, Sources, TrustState, WithoutSandbox};
 use longhaul_agent::keeper::{Enforcement, Found, Launcher, Network, Tasks, what_can_be_enforced};
 use longhaul_agent::skills::{SkillState, find_skills};
-use longhaul_agent::{Config, Runtime};
+use longhaul_agent::{Config, KindFile, Runtime, kind_files};
 use longhaul_protocol::PrintablePath;
 use longhaul_transcript::{format_count, short_id as short};
 use rustix::fs::{Access, access, statvfs};
@@ -66,6 +66,7 @@ pub async fn check_home(home: &Path, sources: &Sources) -> Vec<Finding> {
         let mut findings = check_existing_keepers(&folder);
         if let Some(config) = &config {
             findings.extend(check_skills(config));
+            findings.extend(check_kinds(config));
             findings.extend(check_sandbox(config, || {
                 let launcher = Launcher::this_program().map_err(|error| error.to_string())?;
                 what_can_be_enforced(&launcher).map_err(|error| error.to_string())
@@ -97,6 +98,7 @@ pub async fn check_runtime(runtime: &Runtime) -> Vec<Finding> {
         Ok(tasks) => {
             let mut findings = check_keepers(tasks);
             findings.extend(check_skills(&config));
+            findings.extend(check_kinds(&config));
             findings.extend(check_sandbox(&config, || Ok(tasks.enforcement().clone())));
             findings.push(check_disk(&config.home));
             findings
@@ -218,6 +220,17 @@ fn check_skills(config: &Config) -> Vec<Finding> {
         findings.push(Finding::fine("skills", found));
     }
     findings
+}
+
+/// Which kinds of subagents can't be used. One that isn't trusted is no mistake.
+fn check_kinds(config: &Config) -> Vec<Finding> {
+    let files = kind_files(config, Some(&config.work_dir));
+    let is_wanted = |file: &KindFile| !matches!(file.trust, Some(TrustState::Unknown | TrustState::Changed));
+    let broken = files.iter().filter(|file| is_wanted(file)).filter_map(|file| {
+        let found = format!("{} is not used: {}", file.path.printable(), file.kind.as_ref().err()?);
+        Some(Finding::wrong("subagents", found, "fix or remove the file"))
+    });
+    broken.collect()
 }
 
 /// Checks by trying it whether the system lets a keeper restrict commands to the scope.

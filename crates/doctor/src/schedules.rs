@@ -55,6 +55,10 @@ pub(super) async fn check(schedules: &Schedules) -> Vec<Finding> {
 fn check_one(report: &ScheduleReport, is_hosted: bool) -> Option<Finding> {
     let name = &report.spec.name;
     let reason = report.reason.as_deref().unwrap_or_default();
+    if let Some(reason) = report.waits_in_vain() {
+        let found = format!("{name} does not run: {reason}");
+        return Some(Finding::wrong("schedules", found, "restart `longhaul serve`"));
+    }
     match (report.status, report.late_s) {
         (ScheduleStatus::Invalid, _) => {
             Some(Finding::wrong("schedules", format!("{name} can't run: {reason}"), "fix it, or delete it"))

@@ -19,6 +19,10 @@ pub enum Error {
     SeveralTimes { first: &'static str, second: &'static str },
     #[error("cron {line:?} has {count} fields; it needs five: minute hour day month weekday")]
     FieldCount { line: String, count: usize },
+    #[error(
+        "there is no nickname {line:?}; there are @hourly, @daily, @midnight, @weekly, @monthly, @yearly and @annually"
+    )]
+    Nickname { line: String },
     #[error("cron {line:?} is not valid: {reason}")]
     Cron { line: String, reason: String },
     #[error("cron {line:?} never fires")]

@@ -28,6 +28,26 @@ const NICKNAMES: [(&str, &str); 7] = [
     ("@hourly", "0 * * * *"),
 ];
 
+/// The fields of a line: what each is called, and what it takes.
+const FIELDS: [(&str, &str); 5] = [
+    ("minute", "0 to 59"),
+    ("hour", "0 to 23"),
+    ("day", "1 to 31"),
+    ("month", "1 to 12 or JAN to DEC"),
+    ("weekday", "0 to 7 or SUN to SAT"),
+];
+
+/// The first field of a line that is wrong by itself.
+fn wrong_field<'a>(parser: &CronParser, fields: &[&'a str]) -> Option<(&'static str, &'static str, &'a str)> {
+    let is_wrong = |place: usize| {
+        let mut line = ["*"; 5];
+        line[place] = fields[place];
+        parser.parse(&line.join(" ")).is_err()
+    };
+    let place = (0..FIELDS.len()).find(|place| is_wrong(*place))?;
+    Some((FIELDS[place].0, FIELDS[place].1, fields[place]))
+}
+
 /// The moments that a schedule names.
 #[derive(Debug, Clone)]
 pub enum Slots {
@@ -105,14 +125,23 @@ impl Slots {
         let line = line.trim();
         let nickname = NICKNAMES.into_iter().find(|(name, _)| *name == line);
         let fields: Vec<&str> = nickname.map_or(line, |(_, fields)| fields).split_whitespace().collect();
+        if nickname.is_none() && line.starts_with('@') {
+            return Err(Error::Nickname { line: line.to_owned() });
+        }
         if fields.len() != 5 {
             return Err(Error::FieldCount { line: line.to_owned(), count: fields.len() });
         }
         let parser = CronParser::builder().seconds(Seconds::Disallowed).year(Year::Disallowed).build();
         let cron = parser.parse(&fields.join(" ")).map_err(|error| {
-            let reason = error.to_string();
-            let reason = reason.split_once(": ").map_or(reason.as_str(), |(_, reason)| reason);
-            Error::Cron { line: line.to_owned(), reason: reason.trim_end_matches('.').to_owned() }
+            let wrong_field = wrong_field(&parser, &fields).map(|(name, takes, field)| {
+                format!("{name} {field:?} is none; use {takes}, with `*`, `,`, `-` and `/`")
+            });
+            let reason = wrong_field.unwrap_or_else(|| {
+                let reason = error.to_string();
+                let reason = reason.split_once(": ").map_or(reason.as_str(), |(_, reason)| reason);
+                reason.trim_end_matches('.').to_owned()
+            });
+            Error::Cron { line: line.to_owned(), reason }
         })?;
         let follows_hours = fields[..2].iter().any(|field| field.starts_with('*'));
         let slots = Self::Cron(Box::new(CronSlots { cron, zone, follows_hours }));

@@ -65,6 +65,7 @@ fn a_single_time_may_have_seconds_and_a_zone_of_its_own() {
     assert_eq!(utc("2026-12-24T18:00:00Z"), "2026-12-24T18:00:00Z");
     assert_eq!(utc("2026-12-24T18:00+05:30"), "2026-12-24T12:30:00Z");
     assert_eq!(utc("2026-12-24T18:00[America/New_York]"), "2026-12-24T23:00:00Z");
+    assert_eq!(utc("2027-03-28T02:30"), "2027-03-28T01:30:00Z", "the clock skips it: as RFC 5545 has it");
     assert!(parse_time("2026-12-24", &berlin).is_err(), "a date is no time");
 }
 

@@ -1,7 +1,7 @@
 //! A schedule as people and programs see it.
 
 use longhaul_journal::Journal;
-use longhaul_protocol::{At, LastRun, RunOutcome, ScheduleAuthor, ScheduleSpec};
+use longhaul_protocol::{At, LastRun, RunOutcome, ScheduleAuthor, ScheduleSpec, StreamName};
 use longhaul_schedule::{Slots, Timing};
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -44,7 +44,7 @@ pub struct ScheduleReport {
     pub last: Option<LastRunReport>,
     /// Failed runs since the last one that succeeded.
     pub failures: u32,
-    /// Why it is paused or can't run.
+    /// Why it is paused or can't run, or why it waits in vain.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
 }
@@ -104,6 +104,27 @@ pub struct LastRunReport {
 /// How late a slot is before the scheduler counts as late.
 const LATE_AFTER_MS: i64 = 60_000;
 
+/// Why a schedule of the config waits in vain.
+const NOT_LOADED: &str = "the process that runs schedules began before this was in the config, or with another one; restart `longhaul serve`";
+
+impl ScheduleReport {
+    /// Why a schedule that waits for its next time won't run then.
+    pub fn waits_in_vain(&self) -> Option<&str> {
+        self.reason.as_deref().filter(|_| self.status == ScheduleStatus::Waiting)
+    }
+}
+
+/// Whether a process runs schedules, but not this one of the config: it read its config when it started.
+async fn is_unknown_to_host(
+    journal: &dyn Journal,
+    entry: &CatalogEntry,
+    state: &ScheduleState,
+) -> Result<bool> {
+    // A process that hosts the home begins each schedule of its config at once.
+    let is_unknown = entry.source == ScheduleSource::Config && !has_begun(entry, state);
+    Ok(is_unknown && journal.live_holder(&StreamName::host()).await?.is_some())
+}
+
 /// Describes a schedule at this moment.
 pub(super) async fn describe(
     journal: &dyn Journal,
@@ -125,6 +146,10 @@ pub(super) async fn describe(
         .or_else(|| timing.as_ref().err().map(ToString::to_string))
         .or_else(|| entry.pause.as_ref().and_then(|pause| pause.reason.clone()))
         .or_else(|| past_time(&timing, state, due));
+    let reason = match reason {
+        None if is_unknown_to_host(journal, &entry, state).await? => Some(NOT_LOADED.to_owned()),
+        reason => reason,
+    };
     let question = open_question(journal, state).await?;
     let status = match () {
         () if entry.problem.is_some() || timing.is_err() => ScheduleStatus::Invalid,

@@ -104,7 +104,11 @@ async fn carry_out(
         (ScheduleAction::List, ..) => {
             let own = schedules.list_of_agent(session).await?;
             let lines: Vec<String> = own.iter().map(describe).collect();
-            ToolOutcome::ok(if lines.is_empty() { "no schedules".to_owned() } else { lines.join("\n") })
+            ToolOutcome::ok(if lines.is_empty() {
+                "no schedules".to_owned()
+            } else {
+                format!("{}{}", lines.join("\n"), without_host(schedules).await?)
+            })
         }
         (ScheduleAction::Add, Some(name), Some(prompt)) => {
             let (target, heartbeat) = (schedules.session_key(session).await?, heartbeat.unwrap_or(false));
@@ -118,7 +122,7 @@ async fn carry_out(
                 ..ScheduleSpec::new(name, prompt)
             };
             let report = schedules.add(spec, ScheduleAuthor::Agent { session, call }).await?;
-            ToolOutcome::ok(format!("added: {}", describe(&report)))
+            ToolOutcome::ok(format!("added: {}{}", describe(&report), without_host(schedules).await?))
         }
         (ScheduleAction::Add, ..) => ToolOutcome::error("`add` needs `name` and `prompt`"),
         (ScheduleAction::Remove, Some(name), _) => {
@@ -136,6 +140,16 @@ async fn carry_out(
             ToolOutcome::ok(format!("removed {name}"))
         }
         (ScheduleAction::Remove, None, _) => ToolOutcome::error("`remove` needs `name`"),
+    })
+}
+
+/// What else the agent has to know, and to tell the user, while no process runs schedules.
+async fn without_host(schedules: &Schedules) -> Result<&'static str> {
+    Ok(match schedules.is_hosted().await? {
+        true => "",
+        false => {
+            "\nNo process runs schedules in this home now. Tell the user: `longhaul serve` has to run at that time."
+        }
     })
 }
 

@@ -44,6 +44,8 @@ async fn the_agent_makes_a_schedule_only_after_the_user_agreed() {
     let results = results(&sound_records(&place, &session).await);
     assert!(results[0].2.starts_with("added: build: every 1h, waiting, next 20"), "{results:?}");
     assert!(results[1].2.starts_with("build: every 1h"), "{results:?}");
+    let hint = "\nNo process runs schedules in this home now. Tell the user: `longhaul serve` has to run";
+    assert!(results[..2].iter().all(|(.., result)| result.contains(hint)), "{results:?}");
     assert_eq!(results[2].2, "no schedule \"other\"; you made build");
 }
 

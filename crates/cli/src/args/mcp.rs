@@ -16,6 +16,7 @@ pub(crate) enum McpCommand {
     /// https://…` an HTTP server.
     Add(McpAddOptions),
     /// Remove a server from your config file.
+    #[command(aliases = ["delete", "rm"])]
     Remove {
         /// Name of the server.
         name: String,

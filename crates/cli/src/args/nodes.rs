@@ -27,6 +27,7 @@ pub(crate) enum NodesCommand {
     /// Give up a node that won't come back.
     ///
     /// Its running commands count as lost from then on, and the agent is told. It can join again.
+    #[command(aliases = ["delete", "rm"])]
     Remove {
         /// Node, by its id.
         id: String,

@@ -30,6 +30,7 @@ pub(crate) enum SchedulesCommand {
     /// Run a schedule now, whatever its times are.
     Run { name: String },
     /// Delete a schedule; a run that has begun goes on.
+    #[command(aliases = ["remove", "rm"])]
     Delete { name: String },
 }
 

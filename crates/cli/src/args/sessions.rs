@@ -58,6 +58,7 @@ pub(crate) enum SessionsCommand {
     /// Move a session to the trash.
     ///
     /// It can be restored for two weeks.
+    #[command(aliases = ["remove", "rm"])]
     Delete {
         /// Session, by its key or id; with --now, in full.
         key: Option<String>,

@@ -84,6 +84,11 @@ fn what_is_said_on_the_command_line_is_understood() {
     assert_eq!(prompt_of_run(&["-p", "status"]).as_deref(), Some("status"));
     assert_eq!(prompt_of_run(&["-s", "a", "-p", "hi", "--json"]).as_deref(), Some("hi"));
     assert_eq!(prompt_of_run(&["-c", "--json", "-p", "hi"]).as_deref(), Some("hi"));
+    for command in ["schedules", "sessions", "mcp", "nodes"] {
+        for verb in ["remove", "delete", "rm"] {
+            assert!(parsed(&[command, verb, "a"]).command.is_some(), "{command} {verb}");
+        }
+    }
     for words in [["-s", "a", "status"], ["status", "-s", "a"]] {
         assert_eq!(parsed(&words).globals.session.as_deref(), Some("a"));
     }

@@ -43,6 +43,11 @@ async fn run_in(
         SchedulesCommand::Show { name, json } => {
             let report = schedules.show(&name).await.map_err(usage_error)?;
             print(json, || &report, || describe(&report))?;
+            let others = schedules.list().await?.into_iter();
+            for other in others.filter(|other| other.spec.name == report.spec.name && other.id != report.id) {
+                let reason = sanitize(other.reason.as_deref().unwrap_or_default());
+                note(format!("another {name}, made by {}: {reason}", other.source));
+            }
         }
         SchedulesCommand::Add(options) => add(globals, &schedules, *options).await?,
         SchedulesCommand::Pause { name } => {
@@ -55,13 +60,20 @@ async fn run_in(
             hint_without_host(&schedules).await?;
         }
         SchedulesCommand::Run { name } => {
-            schedules.run(&name).await.map_err(usage_error)?;
-            note(format!("{name} runs now, or as soon as its present run has ended"));
+            let report = schedules.run(&name).await.map_err(usage_error)?;
+            note(match report.waits_in_vain() {
+                Some(reason) => format!("{name} does not run yet: {reason}"),
+                None => format!("{name} runs now, or as soon as its present run has ended"),
+            });
             hint_without_host(&schedules).await?;
         }
         SchedulesCommand::Delete { name } => {
             schedules.delete(&name).await.map_err(usage_error)?;
-            note(format!("deleted {name}"));
+            // Of two with this name, the one of the config stays.
+            note(match schedules.show(&name).await {
+                Ok(_) => format!("deleted the {name} that was added; the {name} of the config stays"),
+                Err(_) => format!("deleted {name}"),
+            });
         }
     }
     Ok(exit::DONE)
@@ -102,17 +114,24 @@ async fn list(schedules: &Schedules, as_json: bool) -> anyhow::Result<()> {
     if reports.is_empty() && !as_json {
         note("no schedules; make one with `longhaul schedules add NAME --every 1h PROMPT`");
     }
-    print(as_json, || &reports, || reports.iter().map(row).collect())?;
-    if reports.iter().any(|report| report.late_s.is_some()) {
+    print(as_json, || &reports, || reports.iter().flat_map(rows).collect())?;
+    if reports.iter().any(|report| report.next.is_some()) {
         hint_without_host(schedules).await?;
     }
     Ok(())
 }
 
+/// A schedule in the list, and why it can't run if it can't.
+fn rows(report: &ScheduleReport) -> Vec<String> {
+    let reason = report.reason.as_ref().map(|reason| format!("{:<16} {}", "", sanitize(reason)));
+    std::iter::once(row(report)).chain(reason).collect()
+}
+
 fn row(report: &ScheduleReport) -> String {
     let prompt = truncate(&sanitize(&report.spec.prompt).replace('\n', " "), PROMPT_CHARS);
     let (name, times) = (&report.spec.name, times(&report.spec));
-    format!("{name:<16} {:<8} {times:<24} {:<26} {prompt}", report.status.as_str(), next_run(report))
+    let next = report.next.as_ref().map(|next| format!("next {}", local_time(next))).unwrap_or_default();
+    format!("{name:<16} {:<8} {times:<24} {next:<26} {prompt}", report.status.as_str())
 }
 
 /// The schedule's times, as they were written.

@@ -154,7 +154,7 @@ impl Session {
     pub async fn is_held_here(&self) -> Result<bool> {
         let Some(id) = self.known_id().await? else { return Ok(false) };
         let holder = self.journal.holder(&StreamName::session(id)).await?;
-        Ok(holder.is_some_and(|holder| !holder.is_another()))
+        Ok(holder.is_some_and(|holder| holder == Holder::this_process()))
     }
 
     /// Whether a process holds the session, or hosts its home and would take it.

@@ -14,8 +14,7 @@ pub(crate) async fn run(context: &mut CommandContext<'_>) -> anyhow::Result<()> 
         context.printer.note("this session has no subagents");
         return Ok(());
     }
-    let hint =
-        "longhaul agents show KEY shows one; longhaul -s KEY opens its conversation; /tasks kill ID stops it";
+    let hint = "longhaul agents show KEY shows one; longhaul -s KEY opens its conversation; longhaul agents kill KEY stops it";
     let lines: Vec<String> = tree(&reports).into_iter().chain([hint.to_owned()]).collect();
     context.printer.page(&lines.join("\n"));
     Ok(())
