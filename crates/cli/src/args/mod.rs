@@ -297,7 +297,7 @@ pub(crate) enum Command {
         #[arg(long)]
         json: bool,
     },
-    /// Trust this project's longhaul.toml, .mcp.json, skills and subagents.
+    /// Trust this project's config, .mcp.json, skills and subagents.
     ///
     /// A trusted longhaul.toml may set every key, a trusted .mcp.json may start MCP servers, and the agent may use trusted skills and kinds of
     /// subagents. What changes has to be trusted again. `longhaul skills trust NAME` trusts a single skill.
