@@ -48,7 +48,7 @@ use crate::sqlite::{failure, open};
 use crate::{Error, FoundStreams, Head, RecordVector, Result, SearchAnswer, SearchHit, UnembeddedRecord};
 
 /// The version of the tables and of the stems in them. An index of another version is rebuilt.
-const FORMAT: u32 = 6;
+const FORMAT: u32 = 7;
 /// How long a search indexes before it answers from what is indexed, and says so. A million records take longer, and a
 /// search of a few new ones never does.
 const MAX_INDEXING: Duration = Duration::from_secs(20);
