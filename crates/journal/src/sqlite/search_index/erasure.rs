@@ -13,8 +13,7 @@
 //! | after the words are out | copies of them in unused bytes or in the log, and the marks | the next search rewrites the file; so do the searches after it, while another process that reads keeps the log |
 //! | after the file is rewritten | the marks alone | the next search drops them |
 //!
-//! A stream that is removed goes the same way, with one mark, before the journal removes it, and once more afterwards, because a
-//! concurrent search may have indexed it again.
+//! A stream that is removed goes the same way, with one mark: the removal of its records is the stub.
 
 use longhaul_protocol::{Body, Record, Seq, StreamName};
 use rusqlite::{Connection, Transaction, TransactionBehavior, params};
@@ -34,9 +33,14 @@ pub type ErasedPlace = (StreamName, Seq);
 /// The place in a mark that stands for a whole stream.
 const WHOLE_STREAM: Seq = 0;
 
+/// All records of a stream.
+pub(super) fn whole_stream(stream: &StreamName) -> ErasedPlace {
+    (stream.clone(), WHOLE_STREAM)
+}
+
 /// Marks records that are going to be erased.
-pub(super) fn mark(db: &mut Connection, places: &[ErasedPlace]) -> IndexResult<()> {
-    let change = db.transaction_with_behavior(TransactionBehavior::Immediate)?;
+pub(super) fn mark(db: &Connection, places: &[ErasedPlace]) -> IndexResult<()> {
+    let change = begin_change(db)?;
     for (stream, seq) in places {
         insert_mark(&change, stream, *seq)?;
     }
@@ -89,9 +93,14 @@ pub(super) fn interrupted_erasures(
     for (stream, seq) in marks {
         let Ok(stream) = stream.parse::<StreamName>() else { continue };
         let seq = seq.unsigned_abs();
-        // With its body, the erasure may be under way in another process: the mark stays.
-        let record = record_at(journal, &stream, seq)?;
-        if record.is_none_or(|record| matches!(record.body, Body::Gone(_))) {
+        // What the journal still has may be about to be erased by another process: the mark stays.
+        let is_gone = match seq {
+            WHOLE_STREAM => journal.head(&stream).map_err(IndexError::Journal)?.is_none(),
+            seq => {
+                record_at(journal, &stream, seq)?.is_none_or(|record| matches!(record.body, Body::Gone(_)))
+            }
+        };
+        if is_gone {
             interrupted.push((stream, seq));
         }
     }
@@ -109,7 +118,7 @@ pub(super) fn erase_stream(db: &mut Connection, stream: &StreamName) -> IndexRes
         insert_mark(&change, stream, WHOLE_STREAM)?;
     }
     change.commit()?;
-    Ok((was_there || is_marked).then(|| (stream.clone(), WHOLE_STREAM)))
+    Ok((was_there || is_marked).then(|| whole_stream(stream)))
 }
 
 /// The chunk of an indexed record, and its place in there.

@@ -240,12 +240,15 @@ impl SearchIndex {
         Ok((Some(run(&searched)?), unindexed))
     }
 
-    /// Marks records that are going to be erased.
+    /// Marks records that are going to be erased. Without an index, too: another process may make one before they are.
     pub fn prepare_erasure(&self, places: &[ErasedPlace]) -> Result<()> {
-        if self.path.exists() {
-            self.with_rebuild(|db| erasure::mark(db, places))?;
-        }
-        Ok(())
+        self.reopen();
+        self.with_rebuild(|db| erasure::mark(db, places))
+    }
+
+    /// Marks a stream that is going to be removed.
+    pub fn prepare_removal(&self, stream: &StreamName) -> Result<()> {
+        self.prepare_erasure(&[erasure::whole_stream(stream)])
     }
 
     /// Takes erased records out of the index and its file.
