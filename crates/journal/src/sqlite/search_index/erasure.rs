@@ -16,14 +16,14 @@
 //! A stream that is removed goes the same way, with one mark: the removal of its records is the stub.
 
 use longhaul_protocol::{Body, Record, Seq, StreamName};
-use rusqlite::{Connection, Transaction, TransactionBehavior, params};
+use rusqlite::{Connection, Transaction, params};
 
 use super::chunk_store::{StoredChunk, chunks_of, save_chunk};
 use super::cursor::{cursor, drop_stream};
 use super::posting_list::Slot;
 use super::postings::RemovedSlots;
 use super::vectors::delete_vector;
-use super::{IndexError, IndexResult, IndexSource};
+use super::{IndexError, IndexResult, IndexSource, begin_change};
 use crate::Page;
 use crate::sqlite::rows::ScannedRow;
 
@@ -49,8 +49,8 @@ pub(super) fn mark(db: &Connection, places: &[ErasedPlace]) -> IndexResult<()> {
 }
 
 /// Drops the marks of records whose words are in no byte of the file.
-pub(super) fn unmark(db: &mut Connection, places: &[ErasedPlace]) -> IndexResult<()> {
-    let change = db.transaction_with_behavior(TransactionBehavior::Immediate)?;
+pub(super) fn unmark(db: &Connection, places: &[ErasedPlace]) -> IndexResult<()> {
+    let change = begin_change(db)?;
     for (stream, seq) in places {
         change
             .prepare_cached("DELETE FROM erasing WHERE stream = ?1 AND seq = ?2")?
@@ -61,8 +61,8 @@ pub(super) fn unmark(db: &mut Connection, places: &[ErasedPlace]) -> IndexResult
 }
 
 /// Takes records out of the index. Their marks stay until the file is rewritten.
-pub(super) fn erase_records(db: &mut Connection, places: &[ErasedPlace]) -> IndexResult<()> {
-    let change = db.transaction_with_behavior(TransactionBehavior::Immediate)?;
+pub(super) fn erase_records(db: &Connection, places: &[ErasedPlace]) -> IndexResult<()> {
+    let change = begin_change(db)?;
     let mut removed = RemovedSlots::default();
     for (stream, seq) in places {
         if *seq == WHOLE_STREAM {
@@ -82,7 +82,7 @@ pub(super) fn erase_records(db: &mut Connection, places: &[ErasedPlace]) -> Inde
 
 /// The marked records that the journal has erased already, and the marked streams: their erasure was cut short.
 pub(super) fn interrupted_erasures(
-    db: &mut Connection,
+    db: &Connection,
     journal: &dyn IndexSource,
 ) -> IndexResult<Vec<ErasedPlace>> {
     let marks: Vec<(String, i64)> = db
@@ -108,8 +108,8 @@ pub(super) fn interrupted_erasures(
 }
 
 /// Takes a whole stream out. Returns what has to be unmarked once the file is rewritten; `None` if the index had nothing of it.
-pub(super) fn erase_stream(db: &mut Connection, stream: &StreamName) -> IndexResult<Option<ErasedPlace>> {
-    let change = db.transaction_with_behavior(TransactionBehavior::Immediate)?;
+pub(super) fn erase_stream(db: &Connection, stream: &StreamName) -> IndexResult<Option<ErasedPlace>> {
+    let change = begin_change(db)?;
     let is_marked = change
         .prepare_cached("SELECT 1 FROM erasing WHERE stream = ?1 AND seq = ?2")?
         .exists(params![stream.as_str(), sql_seq(WHOLE_STREAM)])?;
