@@ -148,6 +148,30 @@ fn deleting_at_a_terminal_asks_and_says_how_many_subagents_go_along() {
     assert_eq!((sessions(), desk.json(&["agents", "--json"])), (0, json!([])));
 }
 
+/// S3: in the chat, too, deleting a session says how many subagents go with it, and asks first.
+#[test]
+fn deleting_in_the_chat_asks_and_says_how_many_subagents_go_along() {
+    let desk = agent_desk(json!({"prompt": "Count."}), &json!(["Three."]));
+    desk.run(&["run", "-s", "a", "go"]);
+    let sessions = || desk.json(&["sessions", "list", "--json"]).as_array().unwrap().len();
+
+    let mut terminal = Terminal::start(desk.command(&["-s", "a"]));
+    terminal.wait_to_see("session a (1 turn so far)");
+    terminal.keys("/session delete\r");
+    terminal.wait_to_see("a has 1 subagent. Delete them with it?");
+    terminal.keys("\r");
+    terminal.wait_to_see("a stays");
+    let left = sessions();
+    terminal.keys("/session delete\r");
+    terminal.wait_to_see("> no");
+    terminal.keys("\u{1b}[B\r");
+    terminal.wait_to_see("moved a with 1 subagent to the trash");
+    terminal.keys("/exit\r");
+    terminal.wait();
+
+    assert_eq!((left, sessions()), (2, 0));
+}
+
 /// A2, P7: a project's kind is used only while it is what the user trusted.
 #[test]
 fn a_projects_kind_is_used_only_while_it_is_what_the_user_trusted() {

@@ -16,14 +16,14 @@ use std::time::{Duration, Instant};
 use desk::Desk;
 use longhaul_agent::keeper::{Launcher, Tasks};
 use longhaul_testkit::{McpHttpServer, write_mcp_server};
-use serde_json::json;
+use serde_json::{Value, json};
 
 /// How long a test waits before it gives up; nothing depends on it but how soon a failure is told.
 const WAIT_LIMIT: Duration = Duration::from_secs(120);
 
 const TEST_SERVER: &str = "[mcp.servers.test]\ncommand = \"python3\"\nargs = [\"server.py\"]\n";
 
-fn desk(config: &str, answers: &serde_json::Value) -> Desk {
+fn desk(config: &str, answers: &Value) -> Desk {
     let desk = Desk::new(answers);
     desk.configure(config);
     write_mcp_server(&desk.path("work"));
@@ -92,6 +92,35 @@ fn a_check_by_name_starts_only_that_server() {
     assert!(disabled.0 == 2 && disabled.2.contains("off is not enabled"), "{disabled:?}");
     assert!(unknown.0 == 2 && unknown.2.contains("there are: other, test"), "{unknown:?}");
     wait_until("the servers end", || running_servers(&desk) == 0);
+}
+
+/// E1, P7: each server is listed with the file that it is from, and one that gives way to another with the reason.
+#[test]
+fn the_servers_of_a_projects_files_are_listed_beside_the_users() {
+    let desk = desk("[mcp.servers.both]\ncommand = \"mine\"\n", &json!([]));
+    let config = "[mcp.servers.both]\ncommand = \"a\"\n[mcp.servers.toml]\ncommand = \"b\"\n";
+    fs::write(desk.path("work/longhaul.toml"), config).unwrap();
+    let servers = json!({"mcpServers": {"toml": {"command": "c"}, "json": {"command": "d"}}});
+    fs::write(desk.path("work/.mcp.json"), servers.to_string()).unwrap();
+    assert_eq!(desk.run(&["trust", "--yes"]).0, 0);
+
+    let listed = desk.json(&["mcp", "list", "--json"]);
+
+    let shown = |row: &Value| {
+        let source = row["source"].as_str().unwrap().rsplit('/').next().unwrap();
+        let used = if row["used"] == true { "used" } else { row["unused_because"].as_str().unwrap() };
+        format!("{} ({source}): {used}", row["target"].as_str().unwrap())
+    };
+    assert_eq!(
+        listed.as_array().unwrap().iter().map(shown).collect::<Vec<_>>(),
+        [
+            "mine (config): used",
+            "a (longhaul.toml): you have a server of this name",
+            "b (longhaul.toml): used",
+            "d (.mcp.json): used",
+            "c (.mcp.json): longhaul.toml has a server of this name",
+        ]
+    );
 }
 
 /// E1: a runtime that is killed in the middle of a call leaves no server behind.

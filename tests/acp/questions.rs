@@ -134,6 +134,41 @@ fn an_editor_that_cannot_ask_gets_the_question_as_text_and_answers_with_a_prompt
     assert!(editor.answer_text().ends_with("Done."), "{}", editor.answer_text());
 }
 
+/// E6: a command is no answer to a question that the next message answers.
+#[test]
+fn a_slash_command_leaves_an_open_question_as_it_is() {
+    let ask = json!({"name": "ask_user", "arguments": {"question": "What is it called?"}});
+    let desk = Desk::new(&json!([{"calls": [ask]}, "Done."]));
+    let mut editor = Editor::ready(&desk);
+    let session = editor.new_session(&desk.path("work"));
+    editor.prompt(&session, "Go.").unwrap();
+
+    editor.prompt(&session, "/status").unwrap();
+
+    assert!(editor.answer_text().contains("permission: auto"), "{}", editor.answer_text());
+    assert_eq!(editor.prompt(&session, "Longhaul").unwrap(), json!({"stopReason": "end_turn"}));
+    assert!(editor.answer_text().ends_with("Done."), "{}", editor.answer_text());
+}
+
+/// S2, E6: an editor that chooses a mode for each thread that it opens leaves no empty sessions behind.
+#[test]
+fn a_mode_that_is_chosen_before_the_first_prompt_counts_from_it_on() {
+    let desk = asking_desk();
+    desk.configure("");
+    let mut editor = Editor::ready(&desk);
+    let session = editor.new_session(&desk.path("work"));
+
+    editor.call("session/set_mode", json!({"sessionId": session, "modeId": "ask"})).unwrap();
+
+    let list = desk.run(&["sessions", "list", "--json"]).1;
+    assert_eq!(serde_json::from_str::<Value>(&list).unwrap(), json!([]));
+    let request = editor.send_prompt(&session, "Go.");
+    let question = editor.wait_for_question();
+    editor.choose(&question, "yes");
+    editor.result(request).unwrap();
+    assert_eq!(runs(&desk), 1);
+}
+
 /// E6: modes.
 #[test]
 fn a_plan_is_carried_out_within_the_prompt_that_asked_for_it() {
@@ -199,7 +234,7 @@ fn loading_an_open_session_answers_its_first_prompt() {
     let mut editor = Editor::ready(&desk);
     let session = editor.new_session(&desk.path("work"));
     let prompt = editor.send_prompt(&session, "Go.");
-    editor.wait_for_question();
+    let first = editor.wait_for_question();
 
     let load = json!({"sessionId": session, "cwd": desk.path("work"), "mcpServers": []});
     let load = editor.request("session/load", load);
@@ -208,6 +243,13 @@ fn loading_an_open_session_answers_its_first_prompt() {
     assert!(left["message"].as_str().unwrap().contains("the turn goes on"), "{left}");
     editor.result(load).unwrap();
     let question = editor.wait_for_question();
+    // The first dialog would have no effect any more, so the editor closes it.
+    let is_withdrawn = |message: &Value| {
+        message["method"] == "$/cancel_request" && message["params"]["requestId"] == first["id"]
+    };
+    if !editor.seen.iter().any(is_withdrawn) {
+        editor.wait_for(is_withdrawn);
+    }
     editor.choose(&question, "yes");
     editor.wait_for_update("session_info_update");
     assert_eq!(runs(&desk), 1);

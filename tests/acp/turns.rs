@@ -292,6 +292,26 @@ fn the_context_is_compacted_by_a_slash_command() {
     assert!(commands.as_array().unwrap().iter().any(|command| command["name"] == "compact"), "{commands}");
 }
 
+/// C11, E6: what the editor is told is cancelled does not go on.
+#[test]
+fn a_cancelled_slash_command_ends() {
+    let slow = json!({"summary": true, "text": "# Goal\nCount.", "wait_ms": 600_000});
+    let desk = Desk::new(&json!(["One.", slow, "Two."]));
+    let mut editor = Editor::start(&desk);
+    editor.initialize(json!({"session": {"compaction": {}}}));
+    let session = editor.new_session(&desk.path("work"));
+    editor.prompt(&session, &"Count, please. ".repeat(2_000)).unwrap();
+    let request = editor.send_prompt(&session, "/compact");
+    editor.wait_for_update("compaction_update");
+
+    editor.notify("session/cancel", json!({"sessionId": session}));
+
+    assert_eq!(editor.result(request).unwrap(), json!({"stopReason": "cancelled"}));
+    editor.wait_for(|message| message["params"]["update"]["status"] == "failed");
+    assert_eq!(editor.prompt(&session, "Go on.").unwrap(), end_turn());
+    assert!(editor.answer_text().ends_with("Two."), "{}", editor.answer_text());
+}
+
 /// E5, E6: a skill is a command of the editor.
 #[test]
 fn a_skill_is_listed_and_started_by_its_name() {

@@ -136,3 +136,21 @@ fn a_cancelled_turn_ends_idle_as_cancelled() {
     assert!(chunk["messageId"].is_string());
     assert_eq!(idle["stopReason"], "cancelled");
 }
+
+/// C11, E6.
+#[test]
+fn a_cancelled_slash_command_ends_idle_as_cancelled() {
+    let slow = json!({"summary": true, "text": "# Goal\nCount.", "wait_ms": 600_000});
+    let desk = Desk::new(&json!(["One.", slow]));
+    let mut editor = start(&desk);
+    let session = new_session(&mut editor, &desk);
+    editor.prompt(&session, &"Count, please. ".repeat(2_000)).unwrap();
+    wait_for_state(&mut editor, "idle");
+    editor.prompt(&session, "/compact").unwrap();
+    editor.wait_for_update("compaction_update");
+
+    editor.notify("session/cancel", json!({"sessionId": session}));
+
+    let idle = wait_for_state(&mut editor, "idle");
+    assert_eq!(idle["stopReason"], "cancelled");
+}

@@ -43,7 +43,7 @@ await withBrowser(async (browser) => {
 
   // The ends of the two began turns of the parent, which say so.
   await page.getByText("Subagent of").getByRole("link", { name: "parent" }).click();
-  await log(page).getByRole("heading", { name: /by the end of a task/ }).first().waitFor();
+  await log(page).getByRole("heading", { name: /by the end of a subagent/ }).first().waitFor();
   assertClean(page);
 
   for (const [viewport, colorScheme] of [[DESK, "dark"], [PHONE, "light"]]) {

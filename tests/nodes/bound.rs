@@ -108,3 +108,48 @@ fn a_command_of_a_removed_node_is_told_as_lost() {
     assert_eq!(site.node("ash")["state"], "gone");
     drop(birch);
 }
+
+/// N2: a task stays with its node when its session moves. The other node knows that it runs and where, and the node of the task reports its
+/// end, once, although it hands its sessions over.
+#[test]
+fn a_task_stays_with_its_node_when_the_session_moves() {
+    let command = "echo begun; while [ ! -e stop ]; do sleep 0.2; done; echo over";
+    let site = Site::new(&json!([
+        {"calls": [{"name": "exec", "arguments": {"command": command, "run_in_background": true}}]},
+        "It runs.",
+        {"calls": [{"name": "task_output", "arguments": {}}]},
+        "It still runs.",
+        "It is over.",
+    ]));
+    site.send_portable("a");
+    let ash = site.serve("ash");
+    eventually("the command runs", || site.count("a", "turn_ended") == 1);
+    let birch = site.serve("birch");
+    eventually("birch joins", || site.node("birch")["state"] == "live");
+    site.ok("birch", &["nodes", "drain", "ash"]);
+    eventually("ash lets go", || site.node("ash")["running"] == 0);
+
+    site.ok("birch", &["send", "-s", "a", "Does it run?"]);
+    eventually("birch answers", || site.count("a", "turn_ended") == 2);
+    let seen =
+        site.sql("SELECT body FROM longhaul.record WHERE kind = 'tool_finished' ORDER BY at DESC LIMIT 1");
+    let listed = site.json("birch", &["tasks", "-s", "a", "--json"]);
+    let id = listed[0]["task_id"].as_str().unwrap();
+    let (read, _, why) = site.run("birch", &["tasks", "output", "-s", "a", id]);
+    let (killed, _, why_not) = site.run("birch", &["tasks", "kill", "-s", "a", id]);
+    let (there, printed, _) = site.run("ash", &["tasks", "output", "-s", "a", id]);
+    std::fs::write(site.path("work/stop"), "").unwrap();
+    eventually("the end is told", || site.count("a", "turn_ended") == 3);
+    let end = site.sql("SELECT body FROM longhaul.record WHERE kind = 'task_ended'");
+
+    assert!(seen.contains("running") && seen.contains("node ash has it"), "{seen}");
+    assert_eq!((&listed[0]["status"], &listed[0]["message"]), (&json!("running"), &json!("on node ash")));
+    assert_eq!((read, killed), (1, 1));
+    assert!(why.contains("runs on node ash") && why_not.contains("runs on node ash"), "{why}{why_not}");
+    assert_eq!((there, printed.as_str()), (0, "begun\n"));
+    assert_eq!(site.count("a", "task_ended"), 1, "{end}");
+    assert!(end.contains("\"completed\"") && end.contains("over"), "{end}");
+    assert_eq!(site.holder("a").as_deref().unwrap_or("birch"), "birch", "ash only reported the end");
+    site.check_records("a");
+    drop((ash, birch));
+}

@@ -3,6 +3,7 @@
 
 #![allow(clippy::unwrap_used, reason = "a test that can't go on should stop")]
 
+mod addresses;
 mod bound;
 mod drain;
 mod failover;

@@ -1,4 +1,4 @@
-//! N3: rings are hints.
+//! N3: wakes are hints.
 
 use std::time::{Duration, Instant};
 

@@ -1,8 +1,9 @@
 // Stands between the conformance suite of MCP and `longhaul serve`: adds the token, which the suite can't send, and gives the suite's tools
-// that do what a turn does to session_send. The model server knows the texts. Everything else goes through as it is.
+// that do what a turn does to session_send, unless its third argument is `unchanged`. The model server knows the texts. Everything else goes
+// through as it is.
 import http from 'node:http';
 
-const [target, token] = process.argv.slice(2);
+const [target, token, calls] = process.argv.slice(2);
 const tasks = 'io.modelcontextprotocol/tasks';
 const capabilities = 'io.modelcontextprotocol/clientCapabilities';
 
@@ -21,7 +22,7 @@ const withoutTasks = {
   test_streaming_elicitation: () => 'confirm one',
   test_input_required_result_elicitation: () => 'confirm one',
 };
-const texts = { ...withTasks, ...withoutTasks };
+const texts = calls === 'unchanged' ? {} : { ...withTasks, ...withoutTasks };
 /** What the suite calls the only question of its tool. */
 const question = 'user_name';
 
@@ -44,7 +45,7 @@ function translate(message) {
     }
     return name;
   }
-  if (method === 'tasks/update') {
+  if (method === 'tasks/update' && calls !== 'unchanged') {
     // The suite fills in any form with what its own tools ask for.
     const filled = Object.values(params.inputResponses ?? {}).filter((response) => response.action === 'accept');
     filled.forEach((response) => { response.content = { answer: 'yes' }; });

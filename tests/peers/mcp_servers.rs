@@ -20,6 +20,13 @@ fn call(name: &str, arguments: &Value) -> Value {
     json!({"calls": [{"name": name, "arguments": arguments}]})
 }
 
+/// The words of a server in a result for the model, without the line that says whose they are.
+fn words_of(content: &str) -> String {
+    let marked =
+        content.split_once("\n\n").filter(|(mark, _)| mark.starts_with("untrusted: everything below"));
+    marked.map_or(content, |(_, words)| words).to_owned()
+}
+
 /// The results of these calls, in their order, of one turn of a session with these servers.
 fn results(config: &str, prepare: impl FnOnce(&Path), calls: &[Value]) -> Vec<(bool, String)> {
     let desk = Desk::new(&format!("{ALLOW_ALL}{config}"));
@@ -34,9 +41,8 @@ fn results(config: &str, prepare: impl FnOnce(&Path), calls: &[Value]) -> Vec<(b
 
     assert_eq!(ran.code, Some(0), "{}", ran.errors);
     let finished = ran.events("tool_finished");
-    let result = |event: &&Value| {
-        (event["is_error"] == true, event["content"].as_str().unwrap_or_default().to_owned())
-    };
+    let result =
+        |event: &&Value| (event["is_error"] == true, words_of(event["content"].as_str().unwrap_or_default()));
     finished.iter().map(result).collect()
 }
 

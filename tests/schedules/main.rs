@@ -17,7 +17,7 @@ use longhaul_protocol::{InboxRecord, ScheduleRecord, Sender, SessionRecord, Slot
 use longhaul_testkit::SeededRandom;
 use serde_json::{Value, json};
 
-use crate::desk::Desk;
+use crate::desk::{Desk, told};
 
 const TEST_TIMEOUT: Duration = Duration::from_secs(90);
 
@@ -171,6 +171,21 @@ fn people_pause_run_and_delete_schedules() {
     assert!(resumed.starts_with("longhaul: resumed look; next 20"), "{resumed}");
     assert_eq!(deleted, "longhaul: deleted look\n");
     assert_eq!(desk.json(&["schedules", "--json"]), json!([]));
+}
+
+/// W3
+#[test]
+fn people_see_times_in_their_own_zone_and_programs_in_utc() {
+    let desk = Desk::new(&answers(1));
+    add(&desk, &["party", "--at", "2098-06-01T12:00:00Z", "Where is everybody?"]);
+
+    let shown =
+        |arguments: &[&str]| told(&desk.command(arguments).env("TZ", "Asia/Tokyo").output().unwrap()).1;
+    let (list, details) = (shown(&["schedules"]), shown(&["schedules", "show", "party"]));
+
+    assert!(list.contains("next 2098-06-01 21:00 "), "{list}");
+    assert!(details.contains("2098-06-01 21:00\n"), "{details}");
+    assert_eq!(show(&desk, "party")["next"], "2098-06-01T12:00:00.000Z");
 }
 
 /// W3: a heartbeat with nothing to do is a quiet turn, and the run says what it answered.

@@ -7,9 +7,11 @@ use std::pin::Pin;
 use std::time::Duration;
 
 use longhaul_agent::Runtime;
-use longhaul_jsonrpc::{BadMessage, Line, LineReader, MAX_LINE_BYTES, Message, Params, parse_message};
+use longhaul_jsonrpc::{
+    BadMessage, Line, LineReader, MAX_LINE_BYTES, Message, Params, parse_message, write_lines,
+};
 use serde_json::{Value, json};
-use tokio::io::{AsyncBufRead, AsyncWrite, AsyncWriteExt, BufWriter};
+use tokio::io::{AsyncBufRead, AsyncWrite};
 use tokio::sync::mpsc;
 use tokio::task::JoinSet;
 
@@ -67,7 +69,7 @@ pub async fn serve(
                 // An input that can't be read any more has ended.
                 Ok(None) | Err(_) => break,
             },
-            Some(models) = models.recv() => connection.know_models(models),
+            Some(models) = models.recv() => connection.set_known_models(models),
             () = outbox.closed() => break,
         }
     }
@@ -75,21 +77,6 @@ pub async fn serve(
     drop(outbox);
     let _ = tokio::time::timeout(WRITE_GRACE, writing).await;
     unfinished
-}
-
-/// Writes lines until there are no more, or the editor takes none.
-async fn write_lines(mut lines: mpsc::Receiver<String>, output: impl AsyncWrite + Unpin) {
-    let mut output = BufWriter::new(output);
-    while let Some(line) = lines.recv().await {
-        let written = async {
-            output.write_all(line.as_bytes()).await?;
-            output.write_all(b"\n").await?;
-            if lines.is_empty() { output.flush().await } else { Ok(()) }
-        };
-        if written.await.is_err() {
-            return;
-        }
-    }
 }
 
 struct Connection<'a> {
@@ -200,7 +187,7 @@ impl Connection<'_> {
                 let SessionParams { session_id } = parse_params(params, method)?;
                 self.session(&session_id)?.send(SessionCommand::Cancel)
             }
-            // The session that has the prompt knows it.
+            // Only the session with this prompt acts on it.
             "$/cancel_request" => {
                 let CancelRequestParams { request_id } = parse_params(params, method)?;
                 let cancel = || SessionCommand::CancelPrompt { id: request_id.clone() };
@@ -254,7 +241,7 @@ impl Connection<'_> {
         let task = SessionTask::new(setup).await?;
         let (commands, receiver) = mpsc::unbounded_channel();
         self.tasks.spawn(task.run(request, receiver));
-        // A session that is opened again leaves its first task, which ends with its last command.
+        // If the session was open already, its first task ends once its command channel is dropped, here.
         self.sessions.insert(editor_id, OpenSession { key, commands });
         Ok(())
     }
@@ -277,19 +264,19 @@ impl Connection<'_> {
         Ok(runtime)
     }
 
-    /// A warning where the project's config of another folder counts.
+    /// A warning that the project config of another folder is in use.
     fn other_config(&self, runtime: &Runtime, cwd: &Path) -> Option<String> {
         let is_other = cwd != self.runtime_folder && !cwd.starts_with(&self.runtime_folder);
         let has_file = |folder: &Path| folder.join("longhaul.toml").is_file();
         let counts = is_other && (has_file(cwd) || has_file(&runtime.config().work_dir));
         counts.then(|| {
             let folder = self.runtime_folder.display();
-            format!("the config of {folder} counts on this connection; start another agent for this folder's")
+            format!("this connection uses the config of {folder}; start another agent to use this folder's")
         })
     }
 
     /// Tells all sessions which models can be used.
-    fn know_models(&mut self, models: Vec<String>) {
+    fn set_known_models(&mut self, models: Vec<String>) {
         for session in self.sessions.values().filter(|_| !models.is_empty()) {
             let _ = session.send(SessionCommand::KnownModels(models.clone()));
         }
@@ -299,7 +286,7 @@ impl Connection<'_> {
     /// Ends all session tasks, and says which sessions have unfinished work.
     async fn end(mut self) -> Vec<String> {
         let mut unfinished = Vec::new();
-        // What was sent before the input ended is carried out first.
+        // Commands that were sent before the end of the input are carried out first.
         let keys: Vec<String> = self.sessions.drain().map(|(_, session)| session.key).collect();
         let ended = async { while self.tasks.join_next().await.is_some() {} };
         let _ = tokio::time::timeout(END_GRACE, ended).await;

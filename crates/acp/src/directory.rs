@@ -18,7 +18,7 @@ use crate::wire::reply::{ListedSession, SessionList};
 const KEY_PREFIX: &str = "acp:";
 /// Sessions in one answer.
 const LIST_PAGE: usize = 50;
-/// Sessions that are looked at for one answer. Those of other folders are left out, so a page may have fewer.
+/// Sessions that are checked for one answer. Sessions of other folders are left out, so a page may have fewer entries.
 const MAX_LOOKED_AT: usize = 500;
 
 /// A key for a new session in this folder.
@@ -39,7 +39,7 @@ pub(crate) fn work_folder(cwd: &Path) -> Result<PathBuf> {
     let folder = cwd.canonicalize().map_err(|error| refuse(error.to_string()))?;
     match folder.is_dir() && folder.to_str().is_some() {
         true => Ok(folder),
-        false => Err(refuse("it is not a folder with a name in UTF-8".to_owned())),
+        false => Err(refuse("it is not a folder, or its name is not UTF-8".to_owned())),
     }
 }
 

@@ -1,7 +1,7 @@
 //! MCP servers that the editor brings along with a session.
 //!
-//! They come from the editor's settings, which are the user's, so they count as the user's own: the editor, which starts this program,
-//! could as well start them itself. They run like configured servers, under a keeper in the sandbox, for this session alone and in
+//! They come from the editor's settings, so they count as the user's own: the editor started this program and could start the
+//! servers itself. They run like configured servers, under a keeper in the sandbox, for this session alone and in
 //! this process. A configured server of the same name is used instead.
 
 use std::collections::BTreeMap;

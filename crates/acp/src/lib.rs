@@ -8,7 +8,7 @@
 //!   finish them. The table of kills is in `session`.
 //! - **`session/load` shows the whole past**, asks open questions again, and lets a turn that no process runs go on. A message has the id of
 //!   its record, so an editor can match what it has.
-//! - **Bad input costs only its own answer.** A line that is no JSON, too long, an unknown method or a wrong type is answered with the error that
+//! - **Bad input costs only its own answer.** A line that is not JSON or too long, an unknown method and a wrong type are answered with the error that
 //!   JSON-RPC has for it, and the connection goes on.
 //!
 //! # Where things are

@@ -1,6 +1,6 @@
 //! A prompt of the editor as a message to the session.
 //!
-//! What the user typed are the user's words. A resource that the editor sends along is data (P8): it stands in a marked block behind the
+//! What the user typed are the user's words. A resource that the editor sends along is data (P8): it stands in a marked block after the
 //! words, whatever it contains. A link is only named; the agent reads it with its tools, within its scope.
 
 use base64::Engine as _;

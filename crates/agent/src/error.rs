@@ -1,7 +1,7 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use longhaul_protocol::{DecodeError, PrintablePath, Seq};
+use longhaul_protocol::{DecodeError, PrintablePath, Seq, TaskId};
 
 /// What can go wrong, by what the caller can do about it.
 #[derive(Debug, Clone, thiserror::Error)]
@@ -105,6 +105,14 @@ pub enum Error {
         task: String,
         /// The tasks that the session has.
         known: String,
+    },
+    /// Another node has the command of a running task, with its output.
+    #[error("task {task} runs on node {node}, which alone can read its output or end it; ask that node")]
+    TaskOnOtherNode {
+        /// The task.
+        task: TaskId,
+        /// The node.
+        node: String,
     },
     /// The context could not be made smaller, and is unchanged.
     #[error("could not compact the context: {reason}")]

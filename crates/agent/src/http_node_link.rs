@@ -12,12 +12,15 @@ use reqwest::header::CONTENT_TYPE;
 use reqwest::{Client, Response, StatusCode, redirect};
 use serde_json::{Value, json};
 use tokio::io::{AsyncReadExt, AsyncWriteExt, DuplexStream};
+use tokio::time::timeout;
 
 use crate::ClusterToken;
 
 const JSON_LINES: &str = "application/x-ndjson";
 /// How long connecting may take.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(1);
+/// How long a check of an address may take.
+const TRY_TIMEOUT: Duration = Duration::from_secs(3);
 /// How long an unused connection is kept: less than the server keeps it.
 const POOL_IDLE_TIMEOUT: Duration = Duration::from_secs(10);
 /// How long a subscription may be silent. The other node sends an empty line every 15 seconds.
@@ -38,6 +41,16 @@ impl HttpNodeLink {
     /// Sends this token to other nodes.
     pub fn new(token: ClusterToken) -> Self {
         Self { token, plain: OnceLock::new(), secure: OnceLock::new() }
+    }
+
+    /// Whether a node of this cluster answers at an address; the reason for people if not.
+    pub(crate) async fn try_address(&self, address: &str) -> Result<(), String> {
+        // No process is meant, so a node that accepts the token refuses.
+        match timeout(TRY_TIMEOUT, self.wake(address, &Holder::this_process(), &[])).await {
+            Ok(Ok(()) | Err(NodeLinkError::Refused)) => Ok(()),
+            Ok(Err(NodeLinkError::Unreachable(reason))) => Err(reason),
+            Err(_) => Err("no answer".to_owned()),
+        }
     }
 
     fn client(&self, address: &str) -> Result<&Client, NodeLinkError> {
@@ -131,7 +144,7 @@ impl NodeLink for HttpNodeLink {
 async fn copy_lines(mut response: Response, pipe: DuplexStream) {
     let (mut unused, mut lines) = tokio::io::split(pipe);
     let copying = async {
-        while let Ok(Ok(Some(part))) = tokio::time::timeout(MAX_SILENCE, response.chunk()).await {
+        while let Ok(Ok(Some(part))) = timeout(MAX_SILENCE, response.chunk()).await {
             if lines.write_all(&part).await.is_err() {
                 return;
             }

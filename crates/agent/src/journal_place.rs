@@ -1,7 +1,8 @@
 //! Where a journal is: the `journal.db` of a home, or the database that the config names.
 
+use std::ffi::OsString;
 use std::fmt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use longhaul_journal::{Home, Journal, NodeReport, SqliteJournal, all_sessions};
@@ -74,6 +75,15 @@ impl JournalPlace {
         }
     }
 
+    /// What the config says of this node.
+    pub fn node_settings(&self) -> NodeSettings {
+        match self {
+            Self::Home => NodeSettings::default(),
+            #[cfg(feature = "postgres")]
+            Self::Database(_, node) => node.clone(),
+        }
+    }
+
     /// Whether it is the file of a home, which may not be there yet.
     pub fn is_file(&self) -> bool {
         matches!(self, Self::Home)
@@ -138,6 +148,22 @@ async fn open_database(
     Ok(PostgresJournal::open_with(address, home, PostgresOptions { link, ..options }).await?)
 }
 
+/// Whether a node answers at its address and accepts the token that this one would send. `None` without a token: then nodes don't use
+/// addresses.
+#[cfg(feature = "postgres")]
+pub async fn try_node_address(address: &str, node: &NodeSettings) -> Option<std::result::Result<(), String>> {
+    match ClusterToken::from_variable(node.token_env.as_deref()) {
+        Ok(token) => Some(HttpNodeLink::new(token?).try_address(address).await),
+        Err(error) => Some(Err(error.to_string())),
+    }
+}
+
+/// Without PostgreSQL there are no other nodes.
+#[cfg(not(feature = "postgres"))]
+pub async fn try_node_address(_: &str, _: &NodeSettings) -> Option<std::result::Result<(), String>> {
+    None
+}
+
 /// What a check of a journal found.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct DatabaseCheck {
@@ -162,5 +188,28 @@ pub(crate) fn configured_url(settings: &JournalSettings) -> Result<Option<String
             origin: "journal.url_env".to_owned(),
             reason: format!("the variable {variable} is not set; put the URL of the database into it"),
         }),
+    }
+}
+
+/// The password file of PostgreSQL that a variable names, if the journal is in a database. The one in the user's folder is protected anyway.
+pub(crate) fn password_file(settings: &JournalSettings, variable: Option<OsString>) -> Option<PathBuf> {
+    let is_database = settings.url.is_some() || settings.url_env.is_some();
+    variable.filter(|file| is_database && !file.is_empty()).map(PathBuf::from)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// P3: a command that could read it could write to every session.
+    #[test]
+    fn the_password_file_of_the_journals_database_is_known_and_that_of_other_databases_is_not() {
+        let of_database =
+            JournalSettings { url: Some("postgres://db/x".to_owned()), ..JournalSettings::default() };
+        let named = || Some(OsString::from("/etc/pgpass"));
+
+        assert_eq!(password_file(&of_database, named()), Some(PathBuf::from("/etc/pgpass")));
+        assert_eq!(password_file(&of_database, Some(OsString::new())), None);
+        assert_eq!(password_file(&JournalSettings::default(), named()), None);
     }
 }

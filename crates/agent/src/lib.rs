@@ -131,7 +131,7 @@ pub use detached_servers::{attach_references, check_servers, configured_servers}
 pub use error::{Error, Result};
 #[cfg(feature = "postgres")]
 pub use http_node_link::HttpNodeLink;
-pub use journal_place::{DatabaseCheck, JournalPlace};
+pub use journal_place::{DatabaseCheck, JournalPlace, try_node_address};
 pub use memory::pages as memory_pages;
 pub use prompt::instruction_files::instruction_files;
 pub use runtime::{Runtime, RuntimeBuilder};

@@ -2,6 +2,7 @@
 
 use std::io::Write;
 
+use longhaul_protocol::{is_invisible, is_misleading};
 pub(crate) use longhaul_transcript::{
     compacted_by_text, format_count, format_date, format_duration, format_moment, format_number,
     format_recent_moment, outcome_text, record_line, sanitize, task_text, truncate, turn_failure_text,
@@ -13,6 +14,26 @@ use serde::Serialize;
 pub(crate) fn line(text: impl std::fmt::Display) -> anyhow::Result<()> {
     writeln!(std::io::stdout().lock(), "{}", sanitize(&text.to_string()))?;
     Ok(())
+}
+
+/// Prints a line of what the user is about to trust: every character that could hide something is shown as its code, because the model reads
+/// what the user would not see.
+pub(crate) fn review_line(text: impl std::fmt::Display) -> anyhow::Result<()> {
+    writeln!(std::io::stdout().lock(), "{}", show_hidden(&text.to_string()))?;
+    Ok(())
+}
+
+/// The text with each character that controls a terminal, changes the direction of writing or is invisible as its code.
+fn show_hidden(text: &str) -> String {
+    let is_hidden = |letter: char| letter != '\t' && (is_misleading(letter) || is_invisible(letter));
+    let mut shown = String::with_capacity(text.len());
+    for letter in text.chars() {
+        match is_hidden(letter) {
+            true => shown.extend(letter.escape_default()),
+            false => shown.push(letter),
+        }
+    }
+    shown
 }
 
 /// Prints a line to standard error. Unlike `eprintln!` it does not panic when the terminal is gone: the shutdown has to go on.
@@ -44,3 +65,7 @@ pub(crate) fn named(name: &str, value: impl std::fmt::Display) -> String {
 pub(crate) fn is_closed_pipe(error: &anyhow::Error) -> bool {
     error.downcast_ref::<std::io::Error>().is_some_and(|error| error.kind() == std::io::ErrorKind::BrokenPipe)
 }
+
+#[cfg(test)]
+#[path = "output_tests.rs"]
+mod tests;

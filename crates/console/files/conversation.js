@@ -176,7 +176,8 @@ class Conversation {
     this.seq = page.through;
     // A page may have an answer before the stream has told of it. Then the text that is shown is that answer's.
     const answers = page.items.filter((/** @type {any} */ item) => item.content?.type === "message");
-    if (answers.some((/** @type {any} */ item) => item.seq > this.lastAnswer)) this.live.discard();
+    const unannounced = answers.filter((/** @type {any} */ item) => item.seq > this.lastAnswer);
+    if (unannounced.length > 0) this.live.discard(Math.max(...unannounced.map((/** @type {any} */ item) => item.ended_at ?? Infinity)));
     this.answeredAt = Math.max(this.answeredAt, ...answers.map((/** @type {any} */ item) => item.ended_at ?? 0));
     const ends = page.items.filter((/** @type {any} */ item) => ["message", "turn_end"].includes(item.content?.type));
     this.answeredThrough = Math.max(this.answeredThrough, ...ends.map((/** @type {any} */ item) => item.ended_by ?? 0));

@@ -10,19 +10,21 @@ const MAX_CHARS = 100000;
 export class LiveText {
   constructor() {
     this.element = h("div", { class: "live", "aria-live": "off" });
-    /** @type {{box: HTMLElement, text: Text, reasoning: Text, thought: HTMLElement, closedAt: number | null}[]} */
+    /** @type {{box: HTMLElement, text: Text, reasoning: Text, thought: HTMLElement, begunAt: number, closedAt: number | null}[]} */
     this.parts = [];
-    /** Text that waits for the next frame. */
-    this.waiting = { text: "", reasoning: "" };
+    /** Text that waits for the next frame, and when the first of it came. */
+    this.waiting = { text: "", reasoning: "", begunAt: 0 };
     this.isScheduled = false;
   }
 
   /** @param {any} event */
   receive(event) {
     const text = showDirections(event.text);
+    const at = Date.parse(event.at);
+    if (!this.waiting.text && !this.waiting.reasoning) this.waiting.begunAt = at;
     if (event.type === "partial") {
       this.flush();
-      this.open().text.data = text.slice(-MAX_CHARS);
+      this.open(at).text.data = text.slice(-MAX_CHARS);
     } else if (event.type === "text_delta") this.waiting.text += text;
     else this.waiting.reasoning += text;
     if (this.isScheduled) return;
@@ -33,8 +35,8 @@ export class LiveText {
     });
   }
 
-  /** The part that takes new text. */
-  open() {
+  /** The part that takes new text, of this moment. @param {number} at */
+  open(at) {
     const last = this.parts.at(-1);
     if (last && last.closedAt === null) return last;
     const text = document.createTextNode("");
@@ -42,16 +44,16 @@ export class LiveText {
     const thought = h("details", { hidden: true }, h("summary", {}, "Thinking"), h("div", { class: "words", dir: "auto" }, reasoning));
     const box = h("div", { class: "live-part" }, thought, h("div", { class: "words", dir: "auto" }, text));
     this.element.append(box);
-    const part = { box, text, reasoning, thought, closedAt: null };
+    const part = { box, text, reasoning, thought, begunAt: at, closedAt: null };
     this.parts.push(part);
     return part;
   }
 
   flush() {
-    const { text, reasoning } = this.waiting;
+    const { text, reasoning, begunAt } = this.waiting;
     if (!text && !reasoning) return;
-    this.waiting = { text: "", reasoning: "" };
-    const part = this.open();
+    this.waiting = { text: "", reasoning: "", begunAt: 0 };
+    const part = this.open(begunAt);
     if (reasoning) {
       part.thought.hidden = false;
       part.reasoning.appendData(reasoning);
@@ -76,18 +78,23 @@ export class LiveText {
     });
   }
 
-  /** The answer does not count: the model is asked again. */
-  discard() {
-    this.waiting = { text: "", reasoning: "" };
+  /**
+   * The answer that is being received does not count: the model is asked again. An answer that began later stays.
+   * @param {number} [through] when the answer ended that does not count
+   */
+  discard(through = Infinity) {
     const last = this.parts.at(-1);
-    if (last && last.closedAt === null) {
+    const isOpen = last !== undefined && last.closedAt === null;
+    if ((isOpen ? last.begunAt : this.waiting.begunAt) > through) return;
+    this.waiting = { text: "", reasoning: "", begunAt: 0 };
+    if (isOpen) {
       last.box.remove();
       this.parts.pop();
     }
   }
 
   clear() {
-    this.waiting = { text: "", reasoning: "" };
+    this.waiting = { text: "", reasoning: "", begunAt: 0 };
     this.parts = [];
     this.element.replaceChildren();
   }

@@ -207,8 +207,11 @@ export function sessionHead(key, panel) {
   }
 
   async function remove() {
-    if (!window.confirm(`Move ${key} to the trash? Its turn ends. You can restore it.`)) return;
+    message.textContent = "";
     try {
+      const { items: agents } = await api(`/api/agents?session=${encodeURIComponent(key)}&limit=1000`);
+      const along = agents.length === 0 ? "" : ` with ${agents.length === 1 ? "1 subagent" : `${formatCount(agents.length)} subagents`}`;
+      if (!window.confirm(`Move ${key}${along} to the trash? Its turn ends. You can restore it.`)) return;
       await api(sessionPath(key), { method: "DELETE" });
       location.hash = "#/";
     } catch (error) {

@@ -5,7 +5,7 @@ const STATES = { question: "waits for your answer", working: "working", interrup
 const OUTCOMES = { failed: "failed", cancelled: "cancelled", limit: "limit reached" };
 
 /** What began a turn, unless a person did. @type {Record<string, string>} */
-export const CAUSES = { schedule: "by a schedule", task: "by the end of a task", subagent: "by the parent agent" };
+export const CAUSES = { schedule: "by a schedule", task: "by the end of a task", child: "by the end of a subagent", subagent: "by the parent agent", message: "by another agent" };
 
 /**
  * The name of the state for the style sheet, its text, and what the session is doing or why its last turn ended early.

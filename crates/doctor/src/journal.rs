@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use longhaul_agent::config::Sources;
+use longhaul_agent::config::{NodeSettings, Sources};
 use longhaul_agent::{DatabaseCheck, JournalPlace};
 use longhaul_journal::{Error, Home, Journal, SqliteJournal, all_sessions};
 use longhaul_protocol::{At, PrintablePath};
@@ -25,7 +25,7 @@ pub(super) async fn check_configured(folder: &Path, sources: &Sources) -> Vec<Fi
     match JournalPlace::of_home(folder, sources) {
         Ok(place) if !place.is_file() => check_database(folder, &place).await,
         // A config that can't be read has a finding of its own.
-        _ => check(folder, None).await,
+        _ => check(folder, None, &NodeSettings::default()).await,
     }
 }
 
@@ -48,7 +48,7 @@ async fn check_database(folder: &Path, place: &JournalPlace) -> Vec<Finding> {
                 Finding::fine("wakes", wakes),
             ];
             findings.extend(nodes::check_clock(clock_ahead_ms));
-            findings.extend(nodes::check(&nodes).await);
+            findings.extend(nodes::check(&nodes, &place.node_settings()).await);
             findings
         }
         Err(error) => {
@@ -58,11 +58,15 @@ async fn check_database(folder: &Path, place: &JournalPlace) -> Vec<Finding> {
 }
 
 /// Checks without changing anything. Reading the whole journal is for `verify`. `open` is the journal of a home that this
-/// process has open.
-pub(super) async fn check(folder: &Path, open: Option<Arc<dyn Journal>>) -> Vec<Finding> {
+/// process has open, with the settings of its node.
+pub(super) async fn check(
+    folder: &Path,
+    open: Option<Arc<dyn Journal>>,
+    node: &NodeSettings,
+) -> Vec<Finding> {
     if let Some(cluster) = open.as_ref().and_then(|journal| journal.cluster()) {
         return match cluster.nodes().await {
-            Ok(nodes) => nodes::check(&nodes).await,
+            Ok(nodes) => nodes::check(&nodes, node).await,
             Err(error) => vec![Finding::wrong("journal", error, "check the database, or wait for it")],
         };
     }

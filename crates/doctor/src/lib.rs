@@ -90,7 +90,7 @@ pub async fn check_runtime(runtime: &Runtime) -> Vec<Finding> {
     findings.extend(model::check(&config).await);
     findings.extend(web::check(&config));
     findings.extend(mcp::check(&config, Some(runtime)));
-    findings.extend(journal::check(&config.home, Some(runtime.journal())).await);
+    findings.extend(journal::check(&config.home, Some(runtime.journal()), &config.settings.node).await);
     findings.extend(schedules::check(&runtime.schedules()).await);
     let registry = runtime.task_registry();
     let blocking = move || match registry.tasks() {

@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+use longhaul_agent::config::NodeSettings;
+use longhaul_agent::try_node_address;
 use longhaul_journal::{NodeReport, NodeState};
 use longhaul_transcript::{format_count, format_duration, truncate};
 use tokio::net::TcpStream;
@@ -28,7 +30,8 @@ fn skew(ahead_ms: i64) -> Option<String> {
     (by > MAX_CLOCK_SKEW_MS).then(|| format!("{} {direction}", format_duration(by)))
 }
 
-pub(super) async fn check(nodes: &[NodeReport]) -> Vec<Finding> {
+/// Checks the nodes, from one with these settings.
+pub(super) async fn check(nodes: &[NodeReport], settings: &NodeSettings) -> Vec<Finding> {
     let mut findings = vec![count(nodes)];
     for node in nodes {
         let name = truncate(&node.id, 64);
@@ -56,12 +59,12 @@ pub(super) async fn check(nodes: &[NodeReport]) -> Vec<Finding> {
             findings.push(Finding::wrong("clock", found, "set the clock of that machine"));
         }
         if let Some(address) = &node.address
-            && let Err(reason) = connect(address).await
+            && let Err(reason) = reach(address, settings).await
         {
             findings.push(Finding::wrong(
                 "node",
                 format!("{name} can't be reached at {} from here: {reason}", truncate(address, 80)),
-                "set node.address to one that the other nodes reach, or empty it: then the database wakes the node",
+                "set its node.address to one that the other nodes reach, and the same cluster token on all nodes; until then the database wakes it",
             ));
         }
     }
@@ -76,6 +79,14 @@ fn count(nodes: &[NodeReport]) -> Finding {
         all => format!("{}, {live} of them live", format_count(all as u64, "node")),
     };
     Finding::fine("nodes", all)
+}
+
+/// Tries the address as this node would use it; without the token of the cluster, only whether something listens there.
+async fn reach(address: &str, settings: &NodeSettings) -> Result<(), String> {
+    match try_node_address(address, settings).await {
+        Some(tried) => tried,
+        None => connect(address).await,
+    }
 }
 
 /// Connects to the host and port of a URL.

@@ -71,7 +71,7 @@ fn check_one(report: &ScheduleReport, is_hosted: bool) -> Option<Finding> {
             Some(Finding::wrong(
                 "schedules",
                 found,
-                format!("run `longhaul answer -s {}`", shell_quoted(session)),
+                format!("answer it: `longhaul answer -s {} ANSWER`", shell_quoted(session)),
             ))
         }
         (_, Some(late)) => {

@@ -145,7 +145,7 @@ pub mod engine {
     pub use crate::prepared_append::PreparedAppend;
     pub use crate::sqlite::wake_socket::{self, WakeSocket};
     pub use crate::sqlite::{
-        ErasedPlace, IndexSource, JournalRebuild, ScannedRow, SearchIndex, StreamNumber, decode_gone,
-        encode_gone,
+        ErasedPlace, IndexSource, JournalRebuild, ScannedRow, SearchIndex, StreamNumber, check_page,
+        decode_gone, encode_gone,
     };
 }

@@ -197,7 +197,7 @@ fn session_text(record: SessionRecord) -> Option<(String, Option<BlobRef>)> {
         SessionRecord::Notification(notification) => (notification.text, None),
         SessionRecord::Note(note) => (note.text, None),
         SessionRecord::Question(question) => (question.text, None),
-        // The runtime took the question back: nobody said anything.
+        // The runtime withdrew the question, so nothing was said.
         SessionRecord::Answered(answered) if answered.by == Some(AnsweredBy::Runtime) => return None,
         SessionRecord::Answered(answered) => (answered.answer, None),
         SessionRecord::SystemMessage(SystemMessage { content }) => {

@@ -127,7 +127,7 @@ impl Subscription {
         }
     }
 
-    /// A line that has arrived already, if there is one. `Some(None)` if it is no text: then nothing after it is, either.
+    /// A line that has arrived already, if there is one. `Some(None)` if it is not text; then no later line is, either.
     pub fn next_received(&mut self) -> Option<Option<String>> {
         loop {
             let Some(length) = self.buffer[self.searched..].iter().position(|byte| *byte == b'\n') else {

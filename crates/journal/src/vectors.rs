@@ -25,7 +25,7 @@ pub struct RecordVector {
     pub vector: Vec<f32>,
 }
 
-/// The direction of a vector, each dimension from -127 to 127. `None` if it has none, or a number that is no number.
+/// The direction of a vector, each dimension from -127 to 127. `None` if its length is 0 or not finite.
 pub(crate) fn quantize(vector: &[f32]) -> Option<Vec<u8>> {
     let length = vector.iter().map(|value| value * value).sum::<f32>().sqrt();
     #[allow(clippy::cast_possible_truncation, reason = "it is within the range of a byte")]

@@ -2,19 +2,19 @@
 //!
 //! # What this crate promises
 //!
-//! - **A peer can send anything.** A message that is no JSON, too long, or of a wrong form is an error with the code that JSON-RPC has for
-//!   it and the id to answer to, and never more than that.
+//! - **A peer can send anything.** A message that is not JSON, is too long or has the wrong form is an error, with the code that JSON-RPC has
+//!   for it and the id to answer to. It harms nothing else.
 //! - **It knows no protocol.** Methods and their parameters are the business of the surface that reads the message.
 //!
 //! # Where things are
 //!
 //! | module | what it holds |
 //! | --- | --- |
-//! | `line` | lines of bounded length, each with one message |
+//! | `line` | reading lines of bounded length, and writing lines, each with one message |
 //! | `message` | requests, notifications and replies |
 
 mod line;
 mod message;
 
-pub use line::{Line, LineReader, MAX_LINE_BYTES};
+pub use line::{Line, LineReader, MAX_LINE_BYTES, write_lines};
 pub use message::{BadMessage, Message, MessageError, Params, RpcError, parse_message};

@@ -1,13 +1,15 @@
-//! Lines of bounded length. A line that is too long is skipped without being kept.
+//! Lines with one message each: read up to a length, and written. A line that is too long is skipped without being kept.
 
+use std::fmt::Display;
 use std::io;
 
-use tokio::io::{AsyncBufRead, AsyncBufReadExt};
+use tokio::io::{AsyncBufRead, AsyncBufReadExt, AsyncWrite, AsyncWriteExt, BufWriter};
+use tokio::sync::mpsc;
 
-/// Bytes that one message may have, as for a request over HTTP. Images are the longest.
+/// The most bytes of one message, as for a request over HTTP. Messages with images are the longest.
 pub const MAX_LINE_BYTES: usize = 32 << 20;
 
-/// A line of the other side.
+/// A line that the other side sent.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Line {
     /// Without its end.
@@ -59,6 +61,20 @@ impl<R: AsyncBufRead + Unpin> LineReader<R> {
             if is_end {
                 return Ok(None);
             }
+        }
+    }
+}
+
+/// Writes messages, one a line, until there are no more or the other side takes none. Flushes when no message waits.
+pub async fn write_lines(mut messages: mpsc::Receiver<impl Display>, output: impl AsyncWrite + Unpin) {
+    let mut output = BufWriter::new(output);
+    while let Some(message) = messages.recv().await {
+        let written = async {
+            output.write_all(format!("{message}\n").as_bytes()).await?;
+            if messages.is_empty() { output.flush().await } else { Ok(()) }
+        };
+        if written.await.is_err() {
+            return;
         }
     }
 }

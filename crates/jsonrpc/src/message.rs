@@ -44,7 +44,7 @@ impl Params {
     }
 }
 
-/// Why bytes are no message.
+/// Why bytes are not a message.
 #[derive(Debug, thiserror::Error)]
 pub enum MessageError {
     #[error("this is not JSON: {reason}")]
@@ -65,7 +65,7 @@ impl MessageError {
     }
 }
 
-/// Bytes that are no message: the id to answer to, which is null where there is none, and the answer.
+/// Bytes that are not a message: the id to answer to, which is null if none can be read, and the answer.
 #[derive(Debug)]
 pub struct BadMessage {
     pub id: Value,
@@ -95,7 +95,7 @@ struct Envelope {
     error: Option<Value>,
 }
 
-/// A member that is there, even if it is null.
+/// Keeps a member that is null apart from one that is absent.
 fn present<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Value>, D::Error> {
     Value::deserialize(deserializer).map(Some)
 }

@@ -216,8 +216,7 @@ pub(crate) fn decode<T: DeserializeOwned>(file: &str, bytes: &[u8]) -> Result<T>
 }
 
 pub(crate) fn now() -> At {
-    let since = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
-    At(i64::try_from(since.as_millis()).unwrap_or(i64::MAX))
+    SystemTime::now().into()
 }
 
 #[cfg(test)]

@@ -4,7 +4,7 @@
 
 use std::cell::Cell;
 
-use longhaul_tools::{ToolDefinition, ToolOutcome, quoted_value};
+use longhaul_tools::{ToolOutcome, quoted_value};
 use serde_json::{Map, Value};
 
 /// How deep schemas may refer to each other.
@@ -12,21 +12,19 @@ const MAX_DEPTH: usize = 32;
 /// How many parts of a schema are checked. A schema that refers to itself could have any number; the server checks the rest.
 const MAX_CHECKS: u32 = 10_000;
 
-/// The arguments as an object that fits the schema, or the result that says what is wrong. Nothing is repaired.
+/// The arguments for a tool as an object that fits its schema, or the result that says what is wrong. Nothing is repaired.
 pub(crate) fn check_arguments(
-    definition: &ToolDefinition,
+    tool: &str,
+    schema: &Value,
     arguments: &str,
 ) -> Result<Map<String, Value>, ToolOutcome> {
     let wrong = |what: String| {
-        ToolOutcome::error(format!(
-            "{} was not run, because its arguments don't fit: {what}",
-            definition.name
-        ))
+        ToolOutcome::error(format!("{tool} was not run, because its arguments don't fit: {what}"))
     };
     let text = if arguments.trim().is_empty() { "{}" } else { arguments };
     let value: Value = serde_json::from_str(text).map_err(|error| wrong(format!("not JSON: {error}")))?;
-    let check = SchemaCheck { root: &definition.schema, checks_left: Cell::new(MAX_CHECKS) };
-    check.check("", &value, &definition.schema, 0).map_err(wrong)?;
+    let check = SchemaCheck { root: schema, checks_left: Cell::new(MAX_CHECKS) };
+    check.check("", &value, schema, 0).map_err(wrong)?;
     match value {
         Value::Object(fields) => Ok(fields),
         other => Err(wrong(format!("the arguments must be an object, not {}", quoted_value(&other)))),
@@ -34,7 +32,7 @@ pub(crate) fn check_arguments(
 }
 
 struct SchemaCheck<'a> {
-    /// For references within the schema.
+    /// The whole schema, in which references are looked up.
     root: &'a Value,
     checks_left: Cell<u32>,
 }
@@ -48,7 +46,7 @@ impl SchemaCheck<'_> {
         }
         self.checks_left.set(left - 1);
         if *schema == Value::Bool(false) {
-            return Err(format!("{name} must not be there"));
+            return Err(format!("{name} is not allowed"));
         }
         if let Some(reference) = schema["$ref"].as_str() {
             let target = reference.strip_prefix('#').and_then(|pointer| self.root.pointer(pointer));

@@ -10,11 +10,11 @@ use rmcp::RoleClient;
 use rmcp::model::{
     CallToolRequest, CallToolRequestParams, CallToolResponse, CallToolResult, CancelTaskParams,
     CancelledNotification, CancelledNotificationParam, ClientNotification, ClientRequest, DetailedTask,
-    GetTaskParams, InputRequest, InputRequests, InputResponses, PaginatedRequestParams, ProtocolVersion,
-    RequestId, ServerNotification, ServerResult, SubscriptionFilter, UpdateTaskParams,
+    GetTaskParams, InputRequest, InputRequests, InputResponses, ProtocolVersion, RequestId,
+    ServerNotification, ServerResult, SubscriptionFilter, UpdateTaskParams,
 };
 use rmcp::service::{
-    ClientLifecycleMode, ClientServiceExt, Peer, PeerRequestOptions, RunningService,
+    ClientInitializeError, ClientLifecycleMode, ClientServiceExt, Peer, PeerRequestOptions, RunningService,
     RunningServiceCancellationToken, ServiceError,
 };
 use serde_json::{Map, Value};
@@ -23,18 +23,19 @@ use tokio::sync::{Notify, watch};
 use crate::catalogue::Catalogue;
 use crate::elicitation;
 use crate::handler::Handler;
-use crate::http_connection::{self, root_cause, service_cause};
+use crate::http_connection::{self, root_cause, service_cause, was_not_taken};
 use crate::launch::{LaunchedServer, describe_end};
 use crate::login::LoginAccess;
 use crate::open_calls::{OpenCall, OpenCalls};
-use crate::output_filter::{MessageFilter, OutputTrouble, filter_messages};
+use crate::output_filter::{MessageFilter, OutputTrouble, UNREADABLE_ANSWER, filter_messages};
+use crate::pages::all_pages;
 use crate::{Error, Result, ServerSettings};
 
 /// The most rounds of questions that a server may need for one call.
 const MAX_INPUT_ROUNDS: usize = 10;
 /// How long a server may take to acknowledge that a request or a task is cancelled.
 const CANCEL_TIMEOUT: Duration = Duration::from_secs(1);
-/// The id of a task is recorded.
+/// The longest id of a task: it is recorded with the call.
 const MAX_TASK_ID_BYTES: usize = 1_024;
 /// How long after a subscription has ended the next one begins.
 const RESUBSCRIBE_INTERVAL: Duration = Duration::from_secs(10);
@@ -42,9 +43,8 @@ const RESUBSCRIBE_INTERVAL: Duration = Duration::from_secs(10);
 const END_WAIT: Duration = Duration::from_secs(1);
 const END_POLL_INTERVAL: Duration = Duration::from_millis(20);
 
-/// The most tools of a server, and the most pages that list them. A server that lists more shows only these.
+/// The most tools of a server. A server that lists more shows only these.
 pub(crate) const MAX_LISTED_TOOLS: usize = 1_000;
-const MAX_LIST_PAGES: usize = 100;
 
 /// A connection to a running server.
 pub(crate) struct Connection {
@@ -76,11 +76,40 @@ pub(crate) struct RemoteCall {
 }
 
 /// What a server answers to a call.
-#[allow(clippy::large_enum_variant, reason = "there is one a call, and it is taken apart at once")]
+#[allow(clippy::large_enum_variant, reason = "there is one for each call, and it is matched at once")]
 pub(crate) enum CallReply {
     Finished(CallToolResult),
     /// The call goes on as the task with this id.
     Task(String),
+}
+
+/// Why a program could not be talked to.
+pub(crate) struct StartFailure {
+    pub(crate) error: Error,
+    /// How another start may succeed, after one that tried both protocols.
+    pub(crate) next: Option<ClientLifecycleMode>,
+}
+
+impl From<Error> for StartFailure {
+    fn from(error: Error) -> Self {
+        Self { error, next: None }
+    }
+}
+
+/// How to start a program again that failed when both protocols were tried.
+fn next_mode(error: &ClientInitializeError) -> Option<ClientLifecycleMode> {
+    match error {
+        // Servers from before the stateless protocol may end at its first message, or answer it like any other. Some say which they speak.
+        ClientInitializeError::ConnectionClosed(_)
+        | ClientInitializeError::TransportError { .. }
+        | ClientInitializeError::ExpectedInitResult(_)
+        | ClientInitializeError::NoCompatibleProtocolVersion { .. } => Some(ClientLifecycleMode::Initialize),
+        // It takes no handshake, and came too late for the first message.
+        ClientInitializeError::JsonRpcError(_) => {
+            Some(ClientLifecycleMode::Discover { preferred_versions: vec![ProtocolVersion::V_2026_07_28] })
+        }
+        _ => None,
+    }
 }
 
 /// How both protocols are tried: the stateless one first, then the one with a handshake.
@@ -97,16 +126,20 @@ impl Connection {
         launched: LaunchedServer,
         tasks: Arc<Tasks>,
         settings: &ServerSettings,
-    ) -> Result<Self> {
+        mode: ClientLifecycleMode,
+    ) -> std::result::Result<Self, StartFailure> {
         let failed = |error: std::io::Error| Error::NotStarted(format!("can't talk to it: {error}"));
         launched.stream.set_nonblocking(true).map_err(failed)?;
         let stream = tokio::net::UnixStream::from_std(launched.stream).map_err(failed)?;
         let (stream, trouble, filter) = filter_messages(stream, launched.heard);
         let handler = Arc::new(Handler::default());
         let program = Program { tasks, id: launched.id, trouble, _filter: filter };
-        let service = match handler.clone().serve_with_lifecycle(stream, lifecycle()).await {
+        let service = match handler.clone().serve_with_lifecycle(stream, mode).await {
             Ok(service) => service,
-            Err(error) => return Err(Error::NotStarted(program.failure(&error.to_string()).await)),
+            Err(error) => {
+                let reason = Error::NotStarted(program.failure(&error.to_string()).await);
+                return Err(StartFailure { error: reason, next: next_mode(&error) });
+            }
         };
         Ok(Self::new(service, handler, settings, Some(program), launched.warnings))
     }
@@ -153,6 +186,10 @@ impl Connection {
         Some(self.peer().peer_info()?.protocol_version.to_string())
     }
 
+    pub(crate) fn is_to_program(&self) -> bool {
+        self.program.is_some()
+    }
+
     pub(crate) fn is_closed(&self) -> bool {
         *self.is_closed.borrow()
     }
@@ -173,27 +210,20 @@ impl Connection {
         if !has_tools {
             return Ok(Catalogue::default());
         }
-        match tokio::time::timeout(self.timeout, self.list_pages()).await {
-            Ok(Ok(listed)) => Ok(Catalogue::new(name, &settings.tools, listed)),
+        // One tool more than are shown, so that the catalogue can say that it leaves some out.
+        let pages = all_pages(MAX_LISTED_TOOLS + 1, |page| {
+            let peer = self.peer().clone();
+            async move { peer.list_tools(page).await.map(|page| (page.tools, page.next_cursor)) }
+        });
+        match tokio::time::timeout(self.timeout, pages).await {
+            Ok(Ok(listed)) => Ok(Catalogue::of_listing(name, &settings.tools, listed)),
+            Ok(Err(ServiceError::UnexpectedResponse)) => {
+                let reason = "its list of tools can't be read; each tool needs a `name`, and an object as its `inputSchema`";
+                Err(Error::Unreadable(reason.to_owned()))
+            }
             Ok(Err(error)) => Err(self.explain(error).await),
             Err(_) => Err(Error::Timeout { seconds: self.timeout.as_secs() }),
         }
-    }
-
-    /// One tool more than may be listed, if there are as many: the catalogue leaves it out and says so.
-    async fn list_pages(&self) -> std::result::Result<Vec<rmcp::model::Tool>, ServiceError> {
-        let (mut tools, mut cursor) = (Vec::new(), None);
-        for _ in 0..MAX_LIST_PAGES {
-            let page = PaginatedRequestParams::default().with_cursor(cursor);
-            let listed = self.peer().list_tools(Some(page)).await?;
-            tools.extend(listed.tools);
-            cursor = listed.next_cursor;
-            if cursor.is_none() || tools.len() > MAX_LISTED_TOOLS {
-                break;
-            }
-        }
-        tools.truncate(MAX_LISTED_TOOLS + 1);
-        Ok(tools)
     }
 
     /// Calls a tool, through questions of the server, until it has a result or has made a task of the call. The id of a task is on
@@ -212,16 +242,16 @@ impl Connection {
                 CallToolResponse::Task(created) => {
                     let id = created.task.task_id.clone();
                     if id.len() > MAX_TASK_ID_BYTES {
-                        return Err(Error::Refused("the id of its task is too long".to_owned()));
+                        return Err(Error::Unreadable("the id of its task is too long".to_owned()));
                     }
                     // Before the first poll, so that a crash finds the task again.
                     stop.line().record_task(&id).await;
                     return Ok(CallReply::Task(id));
                 }
-                _ => return Err(Error::Refused("it answered with something that is no result".to_owned())),
+                _ => return Err(no_result()),
             }
         }
-        Err(Error::Refused(format!("it asked {MAX_INPUT_ROUNDS} times for more and gave no result")))
+        Err(Error::Unreadable(format!("it asked for more input {MAX_INPUT_ROUNDS} times and gave no result")))
     }
 
     async fn call_once(
@@ -253,7 +283,7 @@ impl Connection {
             Ok(ServerResult::CallToolResult(result)) => Ok(CallToolResponse::Complete(result)),
             Ok(ServerResult::InputRequiredResult(required)) => Ok(CallToolResponse::InputRequired(required)),
             Ok(ServerResult::CreateTaskResult(created)) => Ok(CallToolResponse::Task(created)),
-            Ok(_) => Err(Error::Refused("it answered with something that is no result".to_owned())),
+            Ok(_) => Err(no_result()),
             Err(error) => Err(self.explain(error).await),
         }
     }
@@ -267,12 +297,7 @@ impl Connection {
 
     /// Asks for the state of a task.
     pub(crate) async fn get_task(&self, id: &str) -> Result<DetailedTask> {
-        let asking = self.peer().get_task(GetTaskParams::new(id));
-        match tokio::time::timeout(self.timeout, asking).await {
-            Ok(Ok(result)) => Ok(result.task),
-            Ok(Err(error)) => Err(self.explain(error).await),
-            Err(_) => Err(Error::Timeout { seconds: self.timeout.as_secs() }),
-        }
+        Ok(self.answer(self.peer().get_task(GetTaskParams::new(id))).await?.task)
     }
 
     /// Answers what a task asks.
@@ -283,12 +308,8 @@ impl Connection {
         stop: &mut StopSignal,
     ) -> Result<()> {
         let responses = self.answer_requests(requests, stop).await?;
-        let updating = self.peer().update_task(UpdateTaskParams::new(id, responses));
-        match tokio::time::timeout(self.timeout, updating).await {
-            Ok(Ok(_)) => Ok(()),
-            Ok(Err(error)) => Err(self.explain(error).await),
-            Err(_) => Err(Error::Timeout { seconds: self.timeout.as_secs() }),
-        }
+        self.answer(self.peer().update_task(UpdateTaskParams::new(id, responses))).await?;
+        Ok(())
     }
 
     /// Cancels a task. The turn does not wait long for a server that does not answer.
@@ -323,19 +344,40 @@ impl Connection {
         Ok(responses)
     }
 
-    pub(crate) async fn explain(&self, error: ServiceError) -> Error {
+    /// The answer to a request, within the server's `timeout_s`.
+    pub(crate) async fn answer<T>(
+        &self,
+        request: impl Future<Output = std::result::Result<T, ServiceError>>,
+    ) -> Result<T> {
+        match tokio::time::timeout(self.timeout, request).await {
+            Ok(Ok(answered)) => Ok(answered),
+            Ok(Err(error)) => Err(self.explain(error).await),
+            Err(_) => Err(Error::Timeout { seconds: self.timeout.as_secs() }),
+        }
+    }
+
+    /// The error of a failed request, for the user.
+    async fn explain(&self, error: ServiceError) -> Error {
         if let Some(refusal) = self.login.as_ref().and_then(|login| login.refusal(service_cause(&error))) {
             return refusal;
         }
         match error {
+            ServiceError::McpError(error) if error.code.0 == UNREADABLE_ANSWER => {
+                Error::Unreadable(error.message.to_string())
+            }
             ServiceError::McpError(error) => Error::Refused(error.message.to_string()),
+            ServiceError::UnexpectedResponse => no_result(),
             ServiceError::Timeout { timeout } => Error::Timeout { seconds: timeout.as_secs() },
             ServiceError::TransportClosed
             | ServiceError::TransportSend(_)
-            | ServiceError::Cancelled { .. } => Error::Ended(match &self.program {
-                Some(program) => program.failure("it closed its output").await,
-                None => format!("the connection to it failed: {}", root_cause(service_cause(&error))),
-            }),
+            | ServiceError::Cancelled { .. } => match &self.program {
+                Some(program) => Error::Ended(program.failure("it closed its output").await),
+                None => {
+                    let cause = service_cause(&error);
+                    let reason = format!("the connection to it failed: {}", root_cause(cause));
+                    if was_not_taken(cause) { Error::NotStarted(reason) } else { Error::Ended(reason) }
+                }
+            },
             other => Error::Refused(other.to_string()),
         }
     }
@@ -373,12 +415,12 @@ async fn listen_for_changes(
                         }
                     }
                 }
-                // It does not take the subscription.
+                // The server has no subscriptions.
                 Err(ServiceError::McpError(_) | ServiceError::UnexpectedResponse) => return,
                 Err(_) => {}
             }
             tokio::time::sleep(RESUBSCRIBE_INTERVAL).await;
-            // What changed meanwhile was told to nobody.
+            // Without a subscription, a change may have been missed.
             tools_changed.notify_one();
         }
     };
@@ -386,6 +428,10 @@ async fn listen_for_changes(
         () = listening => {}
         _ = is_closed.wait_for(|is_closed| *is_closed) => {}
     }
+}
+
+fn no_result() -> Error {
+    Error::Unreadable("it answered with something that is no result".to_owned())
 }
 
 /// Closes the connection when it is dropped.
@@ -398,14 +444,18 @@ impl Drop for CloseOnDrop {
 }
 
 impl Program {
-    /// Why it can't be talked to: what we saw on its output, how it ended, or else this.
+    fn has_ended(&self) -> bool {
+        self.tasks.status(self.id).ok().flatten().is_some()
+    }
+
+    /// Why the program can't be reached: what was wrong with its output or how it ended; `otherwise` if neither is known.
     async fn failure(&self, otherwise: &str) -> String {
         if let Some(fatal) = self.trouble.fatal() {
             return fatal;
         }
         let until = tokio::time::Instant::now() + END_WAIT;
         loop {
-            if self.tasks.status(self.id).ok().flatten().is_some() {
+            if self.has_ended() {
                 return describe_end(&self.tasks, self.id);
             }
             if tokio::time::Instant::now() >= until {

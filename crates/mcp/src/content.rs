@@ -1,7 +1,7 @@
-//! What servers have for messages: resources, which a user attaches with `@server:uri`, and prompts, which a user starts with
+//! What messages can take from servers: resources, which a user attaches with `@server:uri`, and prompts, which a user starts with
 //! `/server:prompt`. Both are a server's text: the caller sends them as data (P8).
 
-use std::time::Duration;
+use std::sync::Arc;
 
 use longhaul_protocol::SessionId;
 use longhaul_tools::ToolImage;
@@ -9,7 +9,6 @@ use rmcp::model::{
     GetPromptRequestParams, GetPromptResponse, GetPromptResult, ReadResourceRequestParams,
     ReadResourceResponse, Role,
 };
-use rmcp::service::ServiceError;
 
 use crate::connection::Connection;
 use crate::content_list::list_prompts;
@@ -25,7 +24,7 @@ const MAX_NAMED_PROMPTS: usize = 20;
 /// The content of a resource or a prompt.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct ServerContent {
-    /// At most 256 KiB. What is cut is said at its end.
+    /// At most 256 KiB. The end says how much was cut.
     pub text: String,
     pub images: Vec<ToolImage>,
 }
@@ -38,10 +37,10 @@ impl FolderServers {
         server_name: &str,
         uri: &str,
     ) -> Result<ServerContent> {
-        let (connection, timeout) = self.connect(session, server_name).await?;
+        let connection = self.connect(session, server_name).await?;
         let params = ReadResourceRequestParams::new(uri);
-        let response = answer(&connection, timeout, connection.peer().read_resource_once(params)).await?;
-        let ReadResourceResponse::Complete(result) = response else { return Err(asks_first()) };
+        let response = connection.answer(connection.peer().read_resource_once(params)).await?;
+        let ReadResourceResponse::Complete(result) = response else { return Err(question_outside_call()) };
         let mut parts = ContentParts::default();
         result.contents.iter().for_each(|contents| parts.add_resource(contents));
         Ok(capped(parts))
@@ -55,8 +54,8 @@ impl FolderServers {
         prompt: &str,
         arguments: &str,
     ) -> Result<ServerContent> {
-        let (connection, timeout) = self.connect(session, server_name).await?;
-        let listed = answer(&connection, timeout, list_prompts(&connection, server_name)).await?;
+        let connection = self.connect(session, server_name).await?;
+        let listed = connection.answer(list_prompts(&connection, server_name)).await?;
         let Some(entry) = listed.iter().find(|entry| entry.name == prompt) else {
             let names: Vec<&str> =
                 listed.iter().take(MAX_NAMED_PROMPTS).map(|entry| entry.name.as_str()).collect();
@@ -67,43 +66,26 @@ impl FolderServers {
         };
         let arguments = parse_arguments(&entry.parameters, arguments).map_err(Error::Refused)?;
         let params = GetPromptRequestParams::new(prompt).with_arguments(arguments);
-        let response = answer(&connection, timeout, connection.peer().get_prompt_once(params)).await?;
+        let response = connection.answer(connection.peer().get_prompt_once(params)).await?;
         match response {
             GetPromptResponse::Complete(result) => Ok(prompt_content(&result)),
-            _ => Err(asks_first()),
+            _ => Err(question_outside_call()),
         }
     }
 
-    async fn connect(
-        &self,
-        session: SessionId,
-        server_name: &str,
-    ) -> Result<(std::sync::Arc<Connection>, Duration)> {
+    async fn connect(&self, session: SessionId, server_name: &str) -> Result<Arc<Connection>> {
         let server = self
             .server(server_name, session)
             .ok_or_else(|| Error::Settings("it is not configured".to_owned()))?;
         let connection = server.ready().await?;
         connection.calls().touch();
-        Ok((connection, Duration::from_secs(server.settings().timeout_s)))
+        Ok(connection)
     }
 }
 
-/// The answer to a request, within the server's time.
-async fn answer<T>(
-    connection: &Connection,
-    timeout: Duration,
-    request: impl Future<Output = std::result::Result<T, ServiceError>>,
-) -> Result<T> {
-    match tokio::time::timeout(timeout, request).await {
-        Ok(Ok(answered)) => Ok(answered),
-        Ok(Err(error)) => Err(connection.explain(error).await),
-        Err(_) => Err(Error::Timeout { seconds: timeout.as_secs() }),
-    }
-}
-
-/// Questions of a server belong to a call of a session, and there is none yet.
-fn asks_first() -> Error {
-    Error::Refused("it asks questions before it gives that, which it can only do in a tool call".to_owned())
+/// A server may ask questions only in a tool call, because each question belongs to the session of a call.
+fn question_outside_call() -> Error {
+    Error::Refused("it asks a question first, which it may do only in a tool call".to_owned())
 }
 
 /// The messages of a prompt. Where there are several, each says whose it is.
@@ -128,7 +110,7 @@ fn capped(parts: ContentParts) -> ServerContent {
     if text.len() > MAX_TEXT_BYTES {
         let left_out = text.len() - MAX_TEXT_BYTES;
         text.truncate(text.floor_char_boundary(MAX_TEXT_BYTES));
-        text.push_str(&format!("\n[{left_out} bytes are left out]"));
+        text.push_str(&format!("\n[{left_out} bytes left out]"));
     }
     ServerContent { text, images }
 }

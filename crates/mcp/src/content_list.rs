@@ -5,11 +5,12 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use longhaul_protocol::SessionId;
-use rmcp::model::{PaginatedRequestParams, Prompt, PromptArgument, Resource};
+use rmcp::model::{Prompt, PromptArgument, Resource};
 use rmcp::service::ServiceError;
 
 use crate::FolderServers;
 use crate::connection::Connection;
+use crate::pages::all_pages;
 use crate::server::Server;
 
 /// An older list is asked for again when a menu opens.
@@ -55,7 +56,7 @@ impl PromptEntry {
     }
 }
 
-/// What the servers of a folder have, as far as it is known.
+/// The resources and prompts of a folder's servers, as far as they are known.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct ContentList {
     pub resources: Vec<ResourceEntry>,
@@ -80,8 +81,8 @@ struct CachedList {
 }
 
 impl FolderServers {
-    /// What the servers that have run have for messages. Running servers are asked again in the background if their list is too old;
-    /// none is started. Needs the context of a tokio runtime.
+    /// The resources and prompts of all servers that have run. A running server whose list is too old is asked again in the background;
+    /// no server is started. Needs the context of a tokio runtime.
     pub fn content_list(&self, session: SessionId) -> ContentList {
         let mut list = ContentList::default();
         for server in self.usable(session) {
@@ -130,7 +131,7 @@ async fn list_resources(connection: &Connection, server: &str) -> Result<Vec<Res
     if peer.peer_info().is_none_or(|info| info.capabilities.resources.is_none()) {
         return Ok(Vec::new());
     }
-    let listed = all_pages(|page| {
+    let listed = all_pages(MAX_LISTED, |page| {
         let peer = peer.clone();
         async move { peer.list_resources(page).await.map(|page| (page.resources, page.next_cursor)) }
     });
@@ -139,7 +140,7 @@ async fn list_resources(connection: &Connection, server: &str) -> Result<Vec<Res
         uri: resource.uri,
         title: resource.title.unwrap_or(resource.name),
     };
-    Ok(listed.await?.into_iter().map(entry).collect())
+    Ok(listed.await?.entries.into_iter().map(entry).collect())
 }
 
 pub(crate) async fn list_prompts(
@@ -150,7 +151,7 @@ pub(crate) async fn list_prompts(
     if peer.peer_info().is_none_or(|info| info.capabilities.prompts.is_none()) {
         return Ok(Vec::new());
     }
-    let listed = all_pages(|page| {
+    let listed = all_pages(MAX_LISTED, |page| {
         let peer = peer.clone();
         async move { peer.list_prompts(page).await.map(|page| (page.prompts, page.next_cursor)) }
     });
@@ -160,25 +161,7 @@ pub(crate) async fn list_prompts(
         description: prompt.description.or(prompt.title).unwrap_or_default(),
         parameters: prompt.arguments.unwrap_or_default().into_iter().map(parameter).collect(),
     };
-    Ok(listed.await?.into_iter().map(entry).collect())
-}
-
-/// The entries of all pages, up to [`MAX_LISTED`].
-async fn all_pages<T, P>(list: impl Fn(Option<PaginatedRequestParams>) -> P) -> Result<Vec<T>, ServiceError>
-where
-    P: Future<Output = Result<(Vec<T>, Option<String>), ServiceError>>,
-{
-    let (mut entries, mut cursor) = (Vec::new(), None);
-    loop {
-        let page = PaginatedRequestParams::default().with_cursor(cursor);
-        let (listed, next) = list(Some(page)).await?;
-        entries.extend(listed);
-        entries.truncate(MAX_LISTED);
-        if next.is_none() || entries.len() == MAX_LISTED {
-            return Ok(entries);
-        }
-        cursor = next;
-    }
+    Ok(listed.await?.entries.into_iter().map(entry).collect())
 }
 
 fn parameter(argument: PromptArgument) -> PromptParameter {

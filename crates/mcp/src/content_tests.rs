@@ -31,5 +31,5 @@ fn a_long_text_is_cut_at_a_character_and_says_how_much_is_missing() {
     let content = capped(parts);
 
     assert!(content.text.len() < MAX_TEXT_BYTES + 100, "{}", content.text.len());
-    assert!(content.text.ends_with("ä\n[262144 bytes are left out]"));
+    assert!(content.text.ends_with("ä\n[262144 bytes left out]"));
 }

@@ -1,8 +1,8 @@
 //! An elicitation: a server asks the user for something while it works on a call. It becomes a question of the session.
 //!
 //! An answer is a text. A server that asks for one value gets it; one that asks for several gets them from lines of
-//! `name: value` or from a JSON object. What is left out has the default that the server gave it; what does not fit is declined,
-//! with nothing made up.
+//! `name: value` or from a JSON object. A field that is left out gets the server's default. An answer that does not fit is declined;
+//! no value is made up.
 
 use longhaul_tools::{CallLine, CallQuestion};
 use rmcp::model::{ElicitRequestParams, ElicitResult, ElicitationAction};
@@ -39,7 +39,7 @@ fn question(message: &str, schema: &Value) -> CallQuestion {
             }
         }
         several => {
-            text.push_str("\n\nAnswer with one line for each, as `name: value`; what you leave out has the value in brackets, if any:");
+            text.push_str("\n\nAnswer with one line for each, as `name: value`. A field that you leave out gets the value in brackets, if it has one:");
             for (name, field) in several {
                 let about = field["description"].as_str().or(field["title"].as_str()).unwrap_or_default();
                 let words = words_of(field);
@@ -106,7 +106,7 @@ fn plain_text(value: &Value) -> String {
     value.as_str().map_or_else(|| value.to_string(), str::to_owned)
 }
 
-/// A value of the field's type. `None` if the text is none.
+/// The text as a value of the field's type. `None` if it can't be one.
 fn typed(text: &str, field: &Value) -> Option<Value> {
     match field["type"].as_str() {
         Some("boolean") => match text.to_lowercase().as_str() {

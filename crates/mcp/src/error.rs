@@ -5,10 +5,10 @@ use thiserror::Error;
 /// A failure of an MCP server. It concerns only the tools of that server.
 #[derive(Debug, Clone, Error)]
 pub enum Error {
-    /// Its settings can't work.
+    /// Its settings are wrong.
     #[error("{0}")]
     Settings(String),
-    /// It was not started, or did not answer as an MCP server does.
+    /// It was not started, can't be reached, or did not answer as an MCP server does.
     #[error("{0}")]
     NotStarted(String),
     /// It ended or closed the connection.
@@ -20,6 +20,9 @@ pub enum Error {
     /// It answered with an error.
     #[error("{0}")]
     Refused(String),
+    /// It answered with something that is no result. What it did is unknown.
+    #[error("{0}")]
+    Unreadable(String),
     /// The task that it made of a call has failed, or was cancelled there.
     #[error("{0}")]
     TaskFailed(String),

@@ -113,13 +113,13 @@ impl FolderServers {
         self.usable(session).all(|server| server.catalogue().is_some())
     }
 
-    /// The tools that the servers offer, as far as they are known, for a new epoch. A server that has other tools when it runs says
-    /// so in a note.
+    /// The tools that the servers offer, as far as they are known, for a new epoch. If a server turns out to have other tools once it
+    /// runs, a note says so.
     pub fn offer(&self, session: SessionId) -> ToolOffer {
         let servers: Vec<_> = self.usable(session).collect();
         let known: Vec<_> = servers.iter().map(|server| server.offered_catalogue()).collect();
         let is_deferred = self.should_defer(known.iter().flatten().flat_map(|catalogue| &catalogue.tools));
-        // The tools of a server that is late are found by search, so that they are in reach within this epoch.
+        // The tools of a server that is still starting are found by search, so that this epoch can use them.
         let is_incomplete =
             known.iter().any(|catalogue| catalogue.as_ref().is_none_or(|found| found.tools.is_empty()));
         let mut offer = ToolOffer::default();
@@ -233,7 +233,7 @@ impl FolderServers {
             (Ok(()), Some(session)) if settings.shared => {
                 self.pool.server(name, settings, self.place.as_ref(), session).status()
             }
-            // Only looking at it makes no server for a session.
+            // Showing the state must not create a server for a session.
             (Ok(()), Some(session)) => {
                 let known = self.pool.known_server(name, settings, self.place.as_ref(), session);
                 known.map_or_else(|| unused_status(name, settings), |server| server.status())

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use rmcp::model::{
     ClientCapabilities, ClientConfig, ElicitRequestParams, ElicitResult, ElicitationAction,
     ElicitationCapability, FormElicitationCapability, Implementation, ProgressNotificationParam,
-    TASKS_EXTENSION_ID,
+    ProtocolVersion, TASKS_EXTENSION_ID,
 };
 use rmcp::service::{NotificationContext, RequestContext};
 use rmcp::{ClientHandler, ErrorData, RoleClient};
@@ -28,7 +28,9 @@ pub(crate) fn client_config() -> ClientConfig {
         Some(ElicitationCapability::new().with_form(FormElicitationCapability::default()));
     let tasks = (TASKS_EXTENSION_ID.to_owned(), serde_json::Map::new());
     capabilities.extensions = Some([tasks].into_iter().collect());
+    // What a handshake asks for. The stateless protocol has none, and names its version in each request.
     ClientConfig::new(capabilities, Implementation::new("longhaul", env!("CARGO_PKG_VERSION")))
+        .with_protocol_version(ProtocolVersion::LATEST_WITH_INITIALIZE)
 }
 
 impl ClientHandler for Handler {

@@ -17,7 +17,7 @@ use crate::{Error, Result, ServerSettings};
 const CACHES_FOLDER: &str = "mcp/caches";
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 const MAX_REDIRECTS: usize = 5;
-/// Many servers close a connection that was idle for five seconds. A call that meets that moment would be lost.
+/// Many servers close a connection that was idle for five seconds. A call that is sent at that moment would be lost.
 const POOL_IDLE_TIMEOUT: Duration = Duration::from_secs(2);
 
 pub(crate) struct ServerHost {
@@ -52,6 +52,11 @@ impl ServerHost {
             store: LoginStore::new(&self.home, name, settings, self.redactor.clone()),
             guard: self.guard.clone(),
         }
+    }
+
+    /// Knows the user's secrets.
+    pub(crate) fn redactor(&self) -> &Redactor {
+        &self.redactor
     }
 
     /// The programs of servers, each under its keeper.
@@ -116,7 +121,7 @@ impl ServerHost {
         self.home.join("cache/mcp")
     }
 
-    /// Makes the redactor know the keys and tokens of servers that no config names.
+    /// Tells the redactor the keys and tokens of servers that no config names.
     pub(crate) fn learn_secrets<'a>(&self, servers: impl Iterator<Item = &'a ServerSettings>) {
         for settings in servers {
             let variables = settings.secret_variables().into_iter();

@@ -22,7 +22,10 @@ use crate::output_filter::MAX_MESSAGE_BYTES;
 
 /// All events that answer one request. A server that sends more than this is cut off.
 const MAX_STREAM_BYTES: usize = 64 << 20;
-/// Bytes of an answer that is no message to quote.
+/// The errors of JSON-RPC with which servers refuse a request before they look at its method.
+const SERVER_ERROR: i32 = -32_000;
+const INVALID_REQUEST: i32 = -32_600;
+/// Bytes to quote of an answer that is not a message.
 const MAX_QUOTED_BYTES: usize = 300;
 
 type PostResult = Result<StreamableHttpPostResponse, StreamableHttpError<reqwest::Error>>;
@@ -64,7 +67,7 @@ impl StreamableHttpClient for BoundedHttpClient {
         custom_headers: HashMap<HeaderName, HeaderValue>,
         _max_sse_event_size: usize,
     ) -> PostResult {
-        // Each answer is limited like this.
+        // Every answer has this limit anyway.
         self.post_message(uri, message, session_id, auth_token, custom_headers).await
     }
 
@@ -87,7 +90,8 @@ impl StreamableHttpClient for BoundedHttpClient {
         custom_headers: HashMap<HeaderName, HeaderValue>,
     ) -> Result<BoxedSseResponse, StreamableHttpError<Self::Error>> {
         let size = MAX_MESSAGE_BYTES;
-        self.0
+        let stream = self
+            .0
             .get_stream_with_max_sse_event_size(
                 uri,
                 session_id,
@@ -96,7 +100,16 @@ impl StreamableHttpClient for BoundedHttpClient {
                 custom_headers,
                 size,
             )
-            .await
+            .await;
+        match stream {
+            // It does not know the stream any more, and asking again changes nothing. The calls that wait for it end.
+            Err(StreamableHttpError::Client(error))
+                if error.status().is_some_and(|it| it.is_client_error()) =>
+            {
+                Err(StreamableHttpError::ServerDoesNotSupportSse)
+            }
+            stream => stream,
+        }
     }
 }
 
@@ -154,13 +167,31 @@ async fn read_answer(response: Response, message: &ClientJsonRpcMessage, has_ses
         return match serde_json::from_slice::<ServerJsonRpcMessage>(&body) {
             Ok(answer) => Ok(StreamableHttpPostResponse::Json(answer, session)),
             Err(_) if !needs_answer => Ok(StreamableHttpPostResponse::Accepted),
-            Err(error) => Err(unexpected(format!("its answer is no message ({error}): {}", quote(&body)))),
+            Err(error) => Err(unexpected(format!("its answer is not a message ({error}): {}", quote(&body)))),
         };
     }
-    read_rejection(status, message, is_json, &body, session)
+    let rejection = read_rejection(status, message, is_json, &body, session)?;
+    match &rejection {
+        StreamableHttpPostResponse::Json(ServerJsonRpcMessage::Error(error), _)
+            if has_session && is_about_session(status, &error.error) =>
+        {
+            Err(StreamableHttpError::SessionExpired)
+        }
+        _ => Ok(rejection),
+    }
 }
 
-/// An answer that is an error of HTTP. Where it carries an error of the protocol, that is the answer.
+/// Whether a server says that it does not know the session, for example because it was started again. The protocol has 404 for
+/// that; many servers answer like the example of an SDK, with 400 and one of these errors.
+fn is_about_session(status: StatusCode, error: &ErrorData) -> bool {
+    let is_of_transport = matches!(error.code.0, SERVER_ERROR | INVALID_REQUEST);
+    let said = error.message.to_ascii_lowercase();
+    status == StatusCode::BAD_REQUEST
+        && is_of_transport
+        && (said.contains("session") || said.contains("not initialized"))
+}
+
+/// The error in an answer with an HTTP error status: the protocol's own error if the body has one.
 fn read_rejection(
     status: StatusCode,
     message: &ClientJsonRpcMessage,
@@ -168,10 +199,14 @@ fn read_rejection(
     body: &[u8],
     session: Option<String>,
 ) -> PostResult {
-    let error = match serde_json::from_slice::<ServerJsonRpcMessage>(body) {
+    let mut error = match serde_json::from_slice::<ServerJsonRpcMessage>(body) {
         Ok(ServerJsonRpcMessage::Error(error)) => Some(error),
         _ => None,
     };
+    // It answers this request, whatever id it has. Some servers leave the id out, and the call would wait for ever.
+    if let (Some(error), ClientJsonRpcMessage::Request(request)) = (&mut error, message) {
+        error.id = Some(request.id.clone());
+    }
     let rejected = || format!("HTTP {status}: {}", quote(body));
     // A server of the protocol with a handshake may refuse the first message of the other one in any form, and without its id.
     if let ClientJsonRpcMessage::Request(request) = message

@@ -60,8 +60,11 @@ pub(crate) fn launch_server(
     settings: &ServerSettings,
     place: &ServerPlace,
 ) -> Result<LaunchedServer> {
-    let (environment, mut warnings) =
+    let (mut environment, mut warnings) =
         server_environment(settings, |name| std::env::var(name).ok(), std::env::vars());
+    if place.sandbox.is_on() {
+        add_tool_folder(&mut environment);
+    }
     let settings = &expand_command(settings, &mut warnings);
     find_program(&settings.command, environment.get("PATH").map(String::as_str), place.scope.work_dir())?;
     place.scope.check_work_dir().map_err(|error| Error::NotStarted(error.to_string()))?;
@@ -145,6 +148,15 @@ fn server_environment(
     (environment, warnings)
 }
 
+/// Moves the folder of `uvx` for installed tools into the caches, which a server can write: `uvx` does not run without it.
+fn add_tool_folder(environment: &mut BTreeMap<String, String>) {
+    let of_home = |home: &String| format!("{home}/.cache");
+    let caches = environment.get("XDG_CACHE_HOME").cloned().or_else(|| environment.get("HOME").map(of_home));
+    if let Some(caches) = caches {
+        environment.entry("UV_TOOL_DIR".to_owned()).or_insert_with(|| format!("{caches}/uv/tools"));
+    }
+}
+
 /// Checks that the program exists, because the shell's own message is less clear.
 pub(crate) fn find_program(command: &str, path: Option<&str>, work_dir: &Path) -> Result<PathBuf> {
     let candidates: Vec<PathBuf> = match command.contains('/') {
@@ -160,7 +172,7 @@ pub(crate) fn find_program(command: &str, path: Option<&str>, work_dir: &Path) -
     })
 }
 
-/// The settings with the variables in the command and its arguments, which the file of a project may have, replaced by their values.
+/// The settings with variables in the command and its arguments expanded, which only servers of a project or an editor may have.
 fn expand_command(settings: &ServerSettings, warnings: &mut Vec<String>) -> ServerSettings {
     let mut expanded = settings.clone();
     if !settings.is_of_folder {
@@ -175,7 +187,7 @@ fn expand_command(settings: &ServerSettings, warnings: &mut Vec<String>) -> Serv
     expanded
 }
 
-/// A command line for the shell that replaces the shell by the program.
+/// The shell command that runs the program in place of the shell.
 fn command_line(command: &str, args: &[String]) -> String {
     let words = std::iter::once(command).chain(args.iter().map(String::as_str));
     let quoted: Vec<String> = words.map(single_quoted).collect();

@@ -19,7 +19,7 @@
 //! | `pool`, `folder_servers` | all servers of a runtime; those of a folder, and the tools that they offer to an epoch |
 //! | `server`, `server_phase`, `host`, `status` | one server: started, shared, ended; which start its phase belongs to; what all share; its state for people |
 //! | `launch`, `output_filter` | its program under a keeper; what it prints |
-//! | `connection`, `handler`, `open_calls` | the protocol: listing, calling, tasks, cancelling; what a server asks of us |
+//! | `connection`, `pages`, `listing`, `handler`, `open_calls` | the protocol: listing, calling, tasks, cancelling; what a server asks of us |
 //! | `http_connection`, `http_client`, `event_limit` | the same over HTTP: headers, login, limits |
 //! | `login` | logins at HTTP servers (OAuth): given by the user, kept private, renewed |
 //! | `catalogue` | the names, schemas and effects of its tools |
@@ -27,7 +27,10 @@
 //! | `content`, `content_list`, `prompt_arguments` | resources and prompts for messages: read, listed, filled in |
 //! | `argument_check`, `result_content`, `elicitation` | arguments before a call, results after it, questions during it |
 
-#![allow(clippy::result_large_err, reason = "the error of a call is its result, and there is one a call")]
+#![allow(
+    clippy::result_large_err,
+    reason = "the error of a call is its result, and there is one for each call"
+)]
 
 mod argument_check;
 mod catalogue;
@@ -43,9 +46,11 @@ mod host;
 mod http_client;
 mod http_connection;
 mod launch;
+mod listing;
 mod login;
 mod open_calls;
 mod output_filter;
+mod pages;
 mod pool;
 mod project_file;
 mod prompt_arguments;

@@ -1,5 +1,5 @@
-//! The calls that are open on a connection: a server with an open call is not idle, and asks through it. A call times out if its
-//! server gives no sign of progress, but not while the user is asked.
+//! The calls that are open on a connection. A server with an open call is not idle, and its questions go to the session of that call. A
+//! call times out if its server reports no progress, but not while the user is being asked.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -113,7 +113,7 @@ impl OpenCall {
         }
     }
 
-    /// How long the server may still take, as far as is known now. `None` if its time is over.
+    /// How long the server may still take, as far as is known now. `None` if it has timed out.
     fn time_left(&self, timeout: Duration) -> Option<Duration> {
         let calls = self.calls.lock();
         let call = calls.open.get(&self.number)?;

@@ -16,9 +16,9 @@ use crate::launch::ServerPlace;
 use crate::server::Server;
 use crate::{McpSettings, ServerSettings};
 
-/// Folders of ended servers are kept this long, for their last words.
+/// How long the folder of an ended server is kept, so that its last output can be read.
 const ENDED_SERVER_AGE: Duration = Duration::from_secs(3600);
-/// What a server keeps for its next start is removed when it was not used for this long.
+/// How long the files that a server keeps for its next start may be unused before they are removed.
 const UNUSED_CACHE_AGE: Duration = Duration::from_secs(30 * 24 * 3600);
 
 /// The servers of a runtime. Sessions of one folder share them, unless a server's settings say otherwise.
@@ -79,7 +79,7 @@ impl McpServers {
         let mut servers = self.0.settings.servers.clone();
         // The user's own servers win over a project's.
         for (name, settings) in project {
-            servers.entry(name).or_insert(settings);
+            servers.entry(name).or_insert_with(|| settings.with_expanded_url());
         }
         servers.retain(|_, settings| settings.enabled);
         FolderServers::new(self.clone(), servers, place)
@@ -87,9 +87,12 @@ impl McpServers {
 
     /// Gives a session servers of its own, in place of those that it was given before. They run for this session alone, and are ended
     /// when it is given others. A server with the same settings as before goes on.
-    pub fn set_session_servers(&self, session: SessionId, mut servers: BTreeMap<String, ServerSettings>) {
+    pub fn set_session_servers(&self, session: SessionId, servers: BTreeMap<String, ServerSettings>) {
         self.0.host.learn_secrets(servers.values());
-        servers.values_mut().for_each(|settings| settings.shared = false);
+        let of_session =
+            |settings: ServerSettings| ServerSettings { shared: false, ..settings.with_expanded_url() };
+        let servers: BTreeMap<_, _> =
+            servers.into_iter().map(|(name, settings)| (name, of_session(settings))).collect();
         let mut of_sessions = self.0.of_sessions.lock().unwrap_or_else(PoisonError::into_inner);
         let before = match servers.is_empty() {
             true => of_sessions.remove(&session),

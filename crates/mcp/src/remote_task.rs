@@ -48,7 +48,7 @@ impl RemoteTask {
             let polled = match connected {
                 Ok(connection) => {
                     let polled = self.poll(&connection, &mut stop, &mut failed).await;
-                    polled.inspect_err(|error| self.server.fail_on_login(&connection, error))
+                    polled.inspect_err(|error| self.server.fail_connection(&connection, error))
                 }
                 Err(error) => Err(error),
             };
@@ -85,8 +85,9 @@ impl RemoteTask {
                 TaskPayload::Completed { result } => {
                     let result: std::result::Result<CallToolResult, _> =
                         serde_json::from_value(Value::Object(result));
-                    return result
-                        .map_err(|error| Error::Refused(format!("the result of its task is none: {error}")));
+                    return result.map_err(|error| {
+                        Error::Unreadable(format!("the result of its task can't be read: {error}"))
+                    });
                 }
                 TaskPayload::Failed { error } => {
                     let message =

@@ -46,6 +46,13 @@ impl RemoteTool {
         Self { definition, server: server.to_owned(), servers }
     }
 
+    /// What the tool takes, as far as is known. That may have changed since the epoch began, and only calls that fit it now can succeed.
+    fn schema(&self, session: SessionId) -> Value {
+        let catalogue = self.servers.server(&self.server, session).and_then(|server| server.catalogue());
+        let known = catalogue.as_ref().and_then(|catalogue| catalogue.find(&self.definition.name));
+        known.map_or(&self.definition.schema, |tool| &tool.schema).clone()
+    }
+
     fn call(&self, session: SessionId, arguments: Map<String, Value>) -> OutgoingCall {
         OutgoingCall {
             server: self.server.clone(),
@@ -65,7 +72,7 @@ impl Tool for RemoteTool {
     }
 
     async fn prepare(&self, call: &ToolInvocation) -> Result<PreparedCall, ToolOutcome> {
-        let arguments = check_arguments(&self.definition, &call.arguments)?;
+        let arguments = check_arguments(&self.definition.name, &self.schema(call.session), &call.arguments)?;
         let outgoing = self.call(call.session, arguments);
         Ok(PreparedCall::new(move |stop| outgoing.run(stop)).taking_up_to(MAX_CALL_TIME))
     }
@@ -148,7 +155,7 @@ impl OutgoingCall {
                 self.await_task(server, id, stop).await
             }
             Err(error) => {
-                server.fail_on_login(&connection, &error);
+                server.fail_connection(&connection, &error);
                 self.failed(&error)
             }
         }
@@ -171,7 +178,7 @@ impl OutgoingCall {
         }
     }
 
-    /// The result of a call whose task gave none. The server has begun it in any case.
+    /// The result of a call whose task gave none. The server has begun the task, whatever the error.
     fn task_failed(&self, task: &str, error: &Error) -> ToolOutcome {
         match error {
             Error::TaskFailed(_) | Error::Cancelled => self.failed(error),
@@ -183,17 +190,19 @@ impl OutgoingCall {
         }
     }
 
-    /// The result of a call that failed. Where it may have happened all the same, that is said.
+    /// The result of a call that failed. It says so if the call may have had its effect.
     fn failed(&self, error: &Error) -> ToolOutcome {
         let server = &self.server;
         let is_harmless = matches!(self.effect, Effect::Read | Effect::Idempotent);
-        let doubt = "; it may or may not have happened. Find out before doing it again";
+        let doubt = "; it may or may not have happened. Check before doing it again";
         ToolOutcome::error(match error {
             Error::Refused(reason) | Error::TaskFailed(reason) => {
                 format!("the MCP server {server} answered with an error: {reason}")
             }
-            // It refused the request before it did anything.
-            Error::LoginNeeded { .. } => format!("not run: the MCP server {server} can't be used: {error}"),
+            // It refused the request before it did anything, or never got it.
+            Error::LoginNeeded { .. } | Error::NotStarted(_) => {
+                format!("not run: the MCP server {server} can't be used: {error}")
+            }
             Error::Cancelled if is_harmless => error.to_string(),
             Error::Cancelled => format!("{error}{doubt}"),
             error if is_harmless => format!("the MCP server {server} gave no result: {error}"),

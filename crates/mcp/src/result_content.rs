@@ -28,13 +28,13 @@ impl ContentParts {
             ContentBlock::Text(text) => self.add_text(&text.text),
             ContentBlock::Image(image) => self.add_image(&image.mime_type, &image.data),
             ContentBlock::Audio(audio) => {
-                self.add_text(format!("[audio ({}) that is left out]", audio.mime_type));
+                self.add_text(format!("[audio ({}), left out]", audio.mime_type));
             }
             ContentBlock::Resource(resource) => self.add_resource(&resource.resource),
             ContentBlock::ResourceLink(link) => {
                 self.add_text(format!("[resource {}: {}]", link.name, link.uri));
             }
-            _ => self.add_text("[content of an unknown kind that is left out]"),
+            _ => self.add_text("[content of an unknown kind, left out]"),
         }
     }
 
@@ -49,16 +49,16 @@ impl ContentParts {
             }
             ResourceContents::BlobResourceContents { uri, mime_type, .. } => {
                 let media = mime_type.as_deref().unwrap_or("unknown type");
-                self.add_text(format!("[resource {uri} ({media}) that is left out]"));
+                self.add_text(format!("[resource {uri} ({media}), left out]"));
             }
-            _ => self.add_text("[a resource of an unknown kind that is left out]"),
+            _ => self.add_text("[a resource of an unknown kind, left out]"),
         }
     }
 
     fn add_image(&mut self, media: &str, data: &str) {
         match decode_image(media, data, self.images.len()) {
             Ok(image) => self.images.push(image),
-            Err(reason) => self.add_text(format!("[an image that is left out: {reason}]")),
+            Err(reason) => self.add_text(format!("[an image, left out: {reason}]")),
         }
     }
 
@@ -67,11 +67,11 @@ impl ContentParts {
     }
 }
 
-/// The result of a call for the model, behind a line that says whose words it has.
+/// The result of a call for the model, after a line that says which server it comes from.
 pub(crate) fn outcome_of(server: &str, result: CallToolResult) -> ToolOutcome {
     let mut parts = ContentParts::default();
     result.content.iter().for_each(|block| parts.add_block(block));
-    // A server that gives data also gives it as text, says the protocol. Some don't.
+    // The protocol asks servers to repeat their data as text. Some don't.
     if let Some(data) =
         result.structured_content.filter(|_| parts.texts.is_empty() && parts.images.is_empty())
     {
@@ -100,7 +100,7 @@ fn decode_image(media: &str, data: &str, before: usize) -> Result<ToolImage, &'s
     if bytes.len() > MAX_IMAGE_BYTES {
         return Err("it is larger than 5 MiB");
     }
-    // A provider refuses each request that has an image which is none, so the session would be stuck with it.
+    // A provider refuses every request with a broken image, so one would block the session for good.
     match Attachment::check_image(bytes, "the image") {
         Ok(Attachment::Image { media_type, bytes }) if media_type == media => {
             Ok(ToolImage { media: media.to_owned(), bytes })

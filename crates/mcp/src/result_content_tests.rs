@@ -40,8 +40,8 @@ fn an_image_is_kept_and_a_damaged_one_is_named() {
     ]}));
 
     assert_eq!(found.images, [ToolImage { media: "image/png".to_owned(), bytes: PNG.to_vec() }]);
-    let expected = "[an image that is left out: it is damaged]\n[an image that is left out: no model takes its type]\n\
-                    [an image that is left out: it is not what its type says]";
+    let expected = "[an image, left out: it is damaged]\n[an image, left out: no model takes its type]\n\
+                    [an image, left out: it is not what its type says]";
     assert_eq!(found.content, expected);
 }
 

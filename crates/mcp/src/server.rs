@@ -9,16 +9,22 @@
 //!
 //! If the runtime dies, the keeper of the server's program hears its connection close, and ends the program.
 
-use std::path::PathBuf;
+use std::fs::DirBuilder;
+use std::io::Write;
+use std::os::unix::fs::DirBuilderExt;
+use std::path::{Path, PathBuf};
 use std::pin::Pin;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
+use longhaul_journal::ReplacingFile;
 use longhaul_protocol::SessionId;
+use rmcp::service::ClientLifecycleMode;
 use tokio::sync::watch;
 
 use crate::catalogue::Catalogue;
-use crate::connection::Connection;
+use crate::connection::{Connection, StartFailure, lifecycle};
 use crate::content_list::CachedContentList;
 use crate::host::{ServerHost, note_use};
 use crate::launch::{ServerPlace, launch_server};
@@ -28,7 +34,7 @@ use crate::{Error, Result, ServerSettings, ServerState, ServerStatus, TransportK
 /// How long a start may take. `start_timeout_s` only says how long a turn waits for it; a program that is fetched first
 /// may take longer.
 const START_LIMIT: Duration = Duration::from_secs(120);
-/// The tools of a server that says again and again that they have changed are listed this often at most.
+/// The shortest time between two listings of the tools of a server that keeps saying that they have changed.
 const MIN_RENEWAL_INTERVAL: Duration = Duration::from_secs(2);
 
 type BoxFuture<'a> = Pin<Box<dyn Future<Output = ()> + Send + 'a>>;
@@ -44,8 +50,12 @@ pub(crate) struct Server {
     phase: watch::Sender<ServerPhase<Connection>>,
     /// The last known tools, also while it is stopped.
     catalogue: Mutex<Option<Arc<Catalogue>>>,
+    /// Where the tools are kept for the next runtime.
+    cache_file: PathBuf,
     /// The last known resources and prompts.
     content_list: CachedContentList,
+    /// Its program ends at the first message of the stateless protocol.
+    needs_handshake: AtomicBool,
 }
 
 impl Server {
@@ -56,10 +66,23 @@ impl Server {
         session: Option<SessionId>,
         host: Arc<ServerHost>,
     ) -> Arc<Self> {
-        let catalogue = Mutex::new(read_cached(&host, name, &settings).map(Arc::new));
-        let phase = watch::Sender::new(ServerPhase::default());
+        let cache_file = cache_file(&host, name, &settings, place.as_ref());
+        let known = read_cached(&cache_file).map(Arc::new);
+        let needs_handshake = AtomicBool::new(known.as_ref().is_some_and(|known| known.needs_handshake));
         let (name, content_list) = (name.to_owned(), CachedContentList::default());
-        Arc::new(Self { name, settings, place, session, host, phase, catalogue, content_list })
+        let (catalogue, phase) = (Mutex::new(known), watch::Sender::new(ServerPhase::default()));
+        Arc::new(Self {
+            name,
+            settings,
+            place,
+            session,
+            host,
+            phase,
+            catalogue,
+            cache_file,
+            content_list,
+            needs_handshake,
+        })
     }
 
     pub(crate) fn name(&self) -> &str {
@@ -135,9 +158,15 @@ impl Server {
         self.phase.send_modify(ServerPhase::stop);
     }
 
-    /// After a refused login the connection is closed: the next one begins with the login of then.
-    pub(crate) fn fail_on_login(&self, connection: &Arc<Connection>, error: &Error) {
-        if matches!(error, Error::LoginNeeded { .. }) {
+    /// Closes the connection if the server refused the login, or if an HTTP server can't be reached any more. The next call opens another
+    /// one, with the login that the user has by then. The connection to a program notices by itself when the program ends.
+    pub(crate) fn fail_connection(&self, connection: &Arc<Connection>, error: &Error) {
+        let is_over = match error {
+            Error::LoginNeeded { .. } => true,
+            Error::Ended(_) | Error::NotStarted(_) => !connection.is_to_program(),
+            _ => false,
+        };
+        if is_over {
             self.phase.send_if_modified(|phase| phase.fail_connection(connection, error.clone()));
         }
     }
@@ -147,13 +176,13 @@ impl Server {
         matches!(self.phase.borrow().phase(), Phase::Stopped | Phase::Failed(_))
     }
 
-    /// Keeps what it has for its next start.
+    /// Notes that the files for its next start are in use.
     pub(crate) fn note_use(&self) {
         if let Some(place) = &self.place {
             let (settings, work_dir) = (&self.settings, place.scope.work_dir());
             note_use(&self.host.own_folder(&self.name, settings, work_dir, self.session));
         }
-        note_use(&cache_file(&self.host, &self.name, &self.settings));
+        note_use(&self.cache_file);
     }
 
     pub(crate) fn status(&self) -> ServerStatus {
@@ -181,13 +210,13 @@ impl Server {
         }
     }
 
-    /// Starts the server and attends to it until it is idle, ends, or is stopped.
+    /// Starts the server and watches it until it is idle, ends, or is stopped.
     async fn run(self: Arc<Self>, generation: Generation, failures: u32) {
         let connected = tokio::time::timeout(START_LIMIT, self.connect()).await;
         let connected = connected.unwrap_or(Err(Error::Timeout { seconds: START_LIMIT.as_secs() }));
         let connection = match connected {
             Ok(connection) => Arc::new(connection),
-            // The user may log in at any moment, and it is used at the next turn.
+            // No backoff: the user may log in at any moment, and the next turn should use that.
             Err(error @ Error::LoginNeeded { .. }) => return self.fail(generation, error, 0),
             Err(error) => return self.fail(generation, error, failures + 1),
         };
@@ -195,7 +224,7 @@ impl Server {
         let is_wanted =
             self.phase.send_if_modified(|phase| phase.set_ready(generation, Arc::clone(&connection)));
         if is_wanted {
-            self.attend(generation, &connection).await;
+            self.watch(generation, &connection).await;
         }
     }
 
@@ -206,16 +235,7 @@ impl Server {
                 let login = self.host.login(&self.name, &self.settings);
                 Connection::to_address(self.host.http()?.clone(), login).await?
             }
-            (TransportKind::Stdio, Some(place)) => {
-                let (host, name) = (Arc::clone(&self.host), self.name.clone());
-                let (settings, place) = (self.settings.clone(), place.clone());
-                let own_folder = host.own_folder(&name, &settings, place.scope.work_dir(), self.session);
-                let launching = tokio::task::spawn_blocking(move || {
-                    launch_server(host.tasks()?, &own_folder, &name, &settings, &place)
-                });
-                let launched = launching.await.map_err(|error| Error::NotStarted(error.to_string()))??;
-                Connection::to_program(launched, Arc::clone(self.host.tasks()?), &self.settings).await?
-            }
+            (TransportKind::Stdio, Some(place)) => self.start_program(place).await?,
             (TransportKind::Stdio, None) => {
                 let reason = "it runs a program, and the session has no work folder";
                 return Err(Error::NotStarted(reason.to_owned()));
@@ -225,16 +245,53 @@ impl Server {
         Ok(connection)
     }
 
+    /// Starts the program and begins to talk to it. If it fails when both protocols are tried, it is started once more with one of them. A
+    /// server that needs the handshake from the first message on begins with that from then on.
+    async fn start_program(&self, place: &ServerPlace) -> Result<Connection> {
+        let was_needed = self.needs_handshake.load(Ordering::Relaxed);
+        let first = if was_needed { ClientLifecycleMode::Initialize } else { lifecycle() };
+        let StartFailure { error, next } = match self.launch(place, first).await {
+            Ok(connection) => return Ok(connection),
+            Err(failure) => failure,
+        };
+        // It may be a newer server by now.
+        let next = if was_needed { Some(lifecycle()) } else { next };
+        let second = next.ok_or(error)?;
+        let needs_handshake = second == ClientLifecycleMode::Initialize;
+        let connection = self.launch(place, second).await.map_err(|failure| failure.error)?;
+        self.needs_handshake.store(needs_handshake, Ordering::Relaxed);
+        Ok(connection)
+    }
+
+    async fn launch(
+        &self,
+        place: &ServerPlace,
+        mode: ClientLifecycleMode,
+    ) -> std::result::Result<Connection, StartFailure> {
+        let (host, name) = (Arc::clone(&self.host), self.name.clone());
+        let (settings, place) = (self.settings.clone(), place.clone());
+        let own_folder = host.own_folder(&name, &settings, place.scope.work_dir(), self.session);
+        let launching = tokio::task::spawn_blocking(move || {
+            launch_server(host.tasks()?, &own_folder, &name, &settings, &place)
+        });
+        let launched = launching.await.map_err(|error| Error::NotStarted(error.to_string()))??;
+        Connection::to_program(launched, Arc::clone(self.host.tasks()?), &self.settings, mode).await
+    }
+
     async fn renew_catalogue(&self, connection: &Connection) -> Result<()> {
-        let catalogue = Arc::new(connection.list_tools(&self.name, &self.settings).await?);
+        let mut catalogue = connection.list_tools(&self.name, &self.settings).await?;
+        catalogue.redact(self.host.redactor());
+        catalogue.needs_handshake = self.needs_handshake.load(Ordering::Relaxed);
+        let catalogue = Arc::new(catalogue);
         let known = self.lock_catalogue().replace(Arc::clone(&catalogue));
         if known.as_deref() != Some(&*catalogue) {
-            write_cached(&self.host, &self.name, &self.settings, &catalogue);
+            write_cached(&self.cache_file, &catalogue);
         }
         Ok(())
     }
 
-    async fn attend(&self, generation: Generation, connection: &Arc<Connection>) {
+    /// Returns when the server has been idle for too long, has ended, or was stopped. Lists its tools again when they change.
+    async fn watch(&self, generation: Generation, connection: &Arc<Connection>) {
         let mut phase = self.phase.subscribe();
         let mut next_renewal = tokio::time::Instant::now();
         // A server that does not list its tools any more can still end, or be stopped.
@@ -279,24 +336,29 @@ impl Server {
     }
 }
 
-/// The catalogue of an earlier run. It tells the effects of tools before the server runs again, and can be deleted.
-fn read_cached(host: &ServerHost, name: &str, settings: &ServerSettings) -> Option<Catalogue> {
-    let file = cache_file(host, name, settings);
-    note_use(&file);
+/// The catalogue of an earlier run, for the tools and their effects before the server runs again. The file can be deleted.
+fn read_cached(file: &Path) -> Option<Catalogue> {
+    note_use(file);
     serde_json::from_slice(&std::fs::read(file).ok()?).ok()
 }
 
-fn write_cached(host: &ServerHost, name: &str, settings: &ServerSettings, catalogue: &Catalogue) {
-    let file = cache_file(host, name, settings);
+fn write_cached(file: &Path, catalogue: &Catalogue) {
     let bytes = serde_json::to_vec(catalogue).unwrap_or_default();
     // Without the cache, a tool counts as one that may do anything until its server runs.
-    let _ = file.parent().map(std::fs::create_dir_all);
-    let draft = file.with_extension(format!("{}.draft", std::process::id()));
-    if std::fs::write(&draft, bytes).is_ok() {
-        let _ = std::fs::rename(draft, file);
+    let _ = file.parent().map(|folder| DirBuilder::new().recursive(true).mode(0o700).create(folder));
+    if let Ok(mut replacing) = ReplacingFile::create(file)
+        && replacing.write_all(&bytes).is_ok()
+    {
+        let _ = replacing.finish();
     }
 }
 
-fn cache_file(host: &ServerHost, name: &str, settings: &ServerSettings) -> PathBuf {
-    host.catalogues_folder().join(format!("{name}-{}.json", settings.fingerprint()))
+fn cache_file(
+    host: &ServerHost,
+    name: &str,
+    settings: &ServerSettings,
+    place: Option<&ServerPlace>,
+) -> PathBuf {
+    let work_dir = place.map(|place| place.scope.work_dir());
+    host.catalogues_folder().join(format!("{name}-{}.json", settings.catalogue_fingerprint(work_dir)))
 }

@@ -1,4 +1,4 @@
-//! The phase of a server, and which of its starts the phase belongs to: what a start that was stopped or replaced reports late
+//! The phase of a server, and which of its starts the phase belongs to. A late report of a start that was stopped or replaced
 //! changes nothing.
 
 use std::sync::Arc;
@@ -6,9 +6,9 @@ use std::time::{Duration, Instant};
 
 use crate::Error;
 
-/// The pause after the first failure. It doubles with each further one.
-const FIRST_PAUSE: Duration = Duration::from_secs(1);
-const MAX_PAUSE: Duration = Duration::from_secs(60);
+/// The backoff after the first failed start. It doubles with each further one.
+const FIRST_BACKOFF: Duration = Duration::from_secs(1);
+const MAX_BACKOFF: Duration = Duration::from_secs(60);
 
 /// The phase of the newest start of a server. `C` is its connection.
 #[derive(Debug)]
@@ -39,9 +39,9 @@ pub(crate) struct Failure {
 }
 
 impl Failure {
-    fn is_over(&self) -> bool {
+    fn may_retry(&self) -> bool {
         let Some(doublings) = self.count.checked_sub(1) else { return true };
-        self.at.elapsed() >= FIRST_PAUSE.saturating_mul(1 << doublings.min(6)).min(MAX_PAUSE)
+        self.at.elapsed() >= FIRST_BACKOFF.saturating_mul(1 << doublings.min(6)).min(MAX_BACKOFF)
     }
 }
 
@@ -63,7 +63,7 @@ impl<C> ServerPhase<C> {
             Phase::Stopped => Some(0),
             Phase::Starting => None,
             Phase::Ready(connection) => is_closed(connection).then_some(0),
-            Phase::Failed(failure) => failure.is_over().then_some(failure.count),
+            Phase::Failed(failure) => failure.may_retry().then_some(failure.count),
         }?;
         self.generation.0 += 1;
         self.phase = Phase::Starting;
@@ -79,7 +79,7 @@ impl<C> ServerPhase<C> {
         is_wanted
     }
 
-    /// The start has failed, or its server has ended. False if that concerns nobody any more.
+    /// The start has failed, or its server has ended. False if the server was stopped or started again meanwhile.
     pub(crate) fn fail(&mut self, generation: Generation, error: Error, count: u32) -> bool {
         let is_ours = self.is_current(generation) && !matches!(self.phase, Phase::Stopped);
         if is_ours {

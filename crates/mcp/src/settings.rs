@@ -75,7 +75,7 @@ pub struct ServerSettings {
     /// Variables with their values, as a `.mcp.json` may have them. A value may contain `${VARIABLE}`.
     #[serde(skip)]
     pub variables: BTreeMap<String, String>,
-    /// Whether a trusted project or an editor brought it. Then its command and arguments may have variables, too.
+    /// Whether a trusted project or an editor brought it. Then its command, arguments and address may have variables, too.
     #[serde(skip)]
     pub is_of_folder: bool,
 }
@@ -101,24 +101,65 @@ impl Default for ServerSettings {
 }
 
 impl ServerSettings {
-    /// The variables of our environment whose values are keys and tokens: those that only we need, and those that the program gets
-    /// and that are named like one, there or here.
+    /// The variables of our environment whose values are keys and tokens: all that headers and logins use, and those of the program that
+    /// are named like a secret, in our environment or in its own.
     pub fn secret_variables(&self) -> Vec<String> {
         let named = self.env.iter().filter(|name| is_named_like_a_secret(name)).cloned();
         let passed_on = self.variables.iter().flat_map(|(name, value)| {
             let is_secret = is_named_like_a_secret(name);
             named_variables(value).into_iter().filter(move |ours| is_secret || is_named_like_a_secret(ours))
         });
-        named.chain(passed_on).chain(self.request_variables()).collect()
+        let of_url = named_variables(&self.url).into_iter().filter(|name| is_named_like_a_secret(name));
+        let of_call = self.command_line_variables().chain(self.request_variables());
+        named.chain(passed_on).chain(of_call).chain(of_url).collect()
     }
 
-    /// Values of keys and tokens that stand in these settings themselves: in headers, and in variables that are named like one.
+    /// The settings with the variables in the address, which a project or an editor may have written, replaced by their values. An address
+    /// with a variable that is not set stays as it is.
+    pub(crate) fn with_expanded_url(mut self) -> Self {
+        if self.is_of_folder
+            && let Ok(url) = expand_variables(&self.url, |name| std::env::var(name).ok())
+        {
+            self.url = url;
+        }
+        self
+    }
+
+    /// Keys and tokens that are written in these settings: in headers, in variables that are named like a secret, and in the address.
     pub fn written_secrets(&self) -> Vec<String> {
         let variables = self.variables.iter().filter(|(name, _)| is_named_like_a_secret(name));
-        let headers = self.headers.iter().filter(|(name, _)| is_header_with_a_secret(name));
+        let headers = self.headers.iter().filter(|(name, _)| Self::is_secret_header(name));
         let written = variables.chain(headers).map(|(_, value)| value).filter(|value| !value.contains("${"));
         // A header names the scheme before the token.
-        written.map(|value| value.rsplit(' ').next().unwrap_or(value).to_owned()).collect()
+        let written = written.map(|value| value.rsplit(' ').next().unwrap_or(value).to_owned());
+        written.chain(self.address_secrets()).collect()
+    }
+
+    /// The password in the address, and the values in its query that are named like a key, as they are written and as they are meant.
+    fn address_secrets(&self) -> Vec<String> {
+        let Ok(url) = reqwest::Url::parse(&self.url) else { return vec![] };
+        let written = |pair: &str| {
+            let (name, value) = pair.split_once('=')?;
+            is_named_like_a_secret(name).then(|| value.to_owned())
+        };
+        let query = url.query().into_iter().flat_map(|query| query.split('&')).filter_map(written);
+        let meant = url.query_pairs().filter(|(name, _)| is_named_like_a_secret(name));
+        let meant = meant.map(|(_, value)| value.into_owned());
+        url.password().map(str::to_owned).into_iter().chain(query).chain(meant).collect()
+    }
+
+    /// Whether the value of a header is a key or a token.
+    pub fn is_secret_header(name: &str) -> bool {
+        name.eq_ignore_ascii_case("authorization")
+            || name.eq_ignore_ascii_case("cookie")
+            || is_named_like_a_secret(name)
+    }
+
+    /// The variables of our environment that are named like a key or a token and whose values stand in the command line.
+    fn command_line_variables(&self) -> impl Iterator<Item = String> {
+        // Only those of a project's or an editor's server are replaced there.
+        let words = std::iter::once(&self.command).chain(&self.args).filter(|_| self.is_of_folder);
+        words.flat_map(|word| named_variables(word)).filter(|name| is_named_like_a_secret(name))
     }
 
     /// The variables of our environment whose values go into headers and into a login.
@@ -139,14 +180,7 @@ fn named_variables(value: &str) -> Vec<String> {
     names.into_inner()
 }
 
-/// Whether the value of a header is a key or a token.
-fn is_header_with_a_secret(name: &str) -> bool {
-    name.eq_ignore_ascii_case("authorization")
-        || name.eq_ignore_ascii_case("cookie")
-        || is_named_like_a_secret(name)
-}
-
-/// Whether a variable is named as those with keys and tokens are.
+/// Whether the name of a variable looks like that of a key or a token.
 fn is_named_like_a_secret(name: &str) -> bool {
     let name = name.to_ascii_uppercase();
     ["KEY", "TOKEN", "SECRET", "PASSWORD", "PASSWD", "CREDENTIAL"].iter().any(|word| name.contains(word))
@@ -174,6 +208,15 @@ impl ServerSettings {
     /// Identifies these settings, so that a server with other settings is another server.
     pub(crate) fn fingerprint(&self) -> String {
         short_hash(&(self, &self.variables))
+    }
+
+    /// Identifies what lists the tools. What a program is depends on the folder that it begins in, too: what runs in one folder must not
+    /// choose the words that the model reads in another.
+    pub(crate) fn catalogue_fingerprint(&self, work_dir: Option<&Path>) -> String {
+        match work_dir.filter(|_| !self.command.is_empty()) {
+            Some(work_dir) => short_hash(&(self, &self.variables, work_dir)),
+            None => self.fingerprint(),
+        }
     }
 
     /// Identifies what starts the program in a place. Servers with the same one may share what the program keeps for itself; `session` is

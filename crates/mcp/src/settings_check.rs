@@ -1,8 +1,8 @@
-//! What is wrong with a server as far as its settings tell, without starting it.
+//! Checks the settings of a server without starting it.
 
 use std::path::Path;
 
-use crate::http_connection::http_headers;
+use crate::http_connection::{check_url, http_headers};
 use crate::launch::find_program;
 use crate::{Error, Result, ServerSettings, TransportKind, check_server_name};
 
@@ -14,6 +14,9 @@ pub fn check_settings(name: &str, settings: &ServerSettings, work_dir: &Path) ->
             let path = std::env::var("PATH").ok();
             find_program(&settings.command, path.as_deref(), work_dir).map(drop)
         }
-        TransportKind::Http => http_headers(settings).map(drop),
+        TransportKind::Http => {
+            check_url(&settings.clone().with_expanded_url())?;
+            http_headers(settings).map(drop)
+        }
     }
 }

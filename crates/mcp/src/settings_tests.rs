@@ -73,3 +73,60 @@ fn only_what_starts_a_program_decides_what_it_keeps() {
     let same = ServerSettings { timeout_s: 7, tools: vec!["z".to_owned()], ..settings.clone() };
     assert_eq!(same.program_fingerprint(Path::new("/a"), None), fingerprint);
 }
+
+/// E1: as in the example of those who invented the file.
+#[test]
+fn the_variables_of_a_projects_address_are_replaced_and_a_missing_one_is_named() {
+    let at = |url: &str, is_of_folder| {
+        ServerSettings { url: url.to_owned(), is_of_folder, ..ServerSettings::default() }.with_expanded_url()
+    };
+    let check = |settings: &ServerSettings| {
+        crate::http_connection::check_url(settings).map_err(|error| error.to_string())
+    };
+
+    let set = at("${LONGHAUL_NOT_SET:-https://api.example}/${CARGO_PKG_NAME}/mcp", true);
+    let missing = at("https://${LONGHAUL_NOT_SET}/mcp", true);
+    let of_user = at("https://${CARGO_PKG_NAME}/mcp", false);
+
+    assert_eq!(set.url, "https://api.example/longhaul-mcp/mcp");
+    assert_eq!(check(&set), Ok(()));
+    assert_eq!(
+        check(&missing),
+        Err("its url needs the variable LONGHAUL_NOT_SET, which is not set".to_owned())
+    );
+    let refused = check(&of_user).unwrap_err();
+    assert!(refused.contains("variables are for `headers`"), "{refused}");
+}
+
+/// J8: `.mcp.json` may put a token into the command line, from where a program prints it.
+#[test]
+fn the_variables_in_a_projects_command_line_are_secrets_if_they_are_named_like_one() {
+    let text = r#"{"mcpServers": {"x": {"command": "${TOOLS_DIR}/x", "args": ["--token=${TICKETS_TOKEN}", "${PLACE:-Graz}"]}}}"#;
+    let of_project = settings_of(text);
+    // In the user's own config they are no variables.
+    let own = ServerSettings { is_of_folder: false, ..of_project.clone() };
+
+    assert_eq!(of_project.secret_variables(), ["TICKETS_TOKEN"]);
+    assert_eq!(own.secret_variables(), Vec::<String>::new());
+}
+
+/// J8
+#[test]
+fn the_password_and_the_keys_in_an_address_are_secrets() {
+    let url = "https://me:pa55word@host/mcp?api_key=one%2Ftwo&page=3".to_owned();
+    let settings = ServerSettings { url, ..ServerSettings::default() };
+
+    assert_eq!(settings.written_secrets(), ["pa55word", "one%2Ftwo", "one/two"]);
+}
+
+/// P8
+#[test]
+fn a_program_lists_its_tools_for_the_folder_that_it_begins_in_and_an_address_for_all() {
+    let program = ServerSettings { command: "npx".to_owned(), ..ServerSettings::default() };
+    let address = ServerSettings { url: "https://host".to_owned(), ..ServerSettings::default() };
+    let [one, other] = ["/one", "/other"].map(|folder| Some(Path::new(folder)));
+
+    assert_eq!(program.catalogue_fingerprint(one), program.catalogue_fingerprint(one));
+    assert_ne!(program.catalogue_fingerprint(one), program.catalogue_fingerprint(other));
+    assert_eq!(address.catalogue_fingerprint(one), address.catalogue_fingerprint(other));
+}

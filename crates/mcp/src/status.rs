@@ -5,7 +5,7 @@ use serde::Serialize;
 
 use crate::TransportKind;
 
-/// A server and what became of it.
+/// The state of one server.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct ServerStatus {
     pub name: String,

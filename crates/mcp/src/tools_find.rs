@@ -31,7 +31,7 @@ struct FindArguments {
 /// What tools_call takes.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-#[allow(dead_code, reason = "the runtime takes such a call apart; this is for the schema")]
+#[allow(dead_code, reason = "the runtime unwraps such a call; this is for the schema")]
 struct CallArguments {
     /// The tool's name, as tools_find gives it.
     name: String,

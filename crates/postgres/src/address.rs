@@ -1,4 +1,4 @@
-//! Where the database is: the URL, the password file, and what of it may be shown.
+//! The address of the database: its URL, the password file, and the form that may be shown.
 
 use std::borrow::Cow;
 use std::collections::BTreeSet;
@@ -17,6 +17,10 @@ use crate::failure::unusable;
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 /// How long a connection may be silent before the system asks the server whether it is there.
 const KEEPALIVE_IDLE: Duration = Duration::from_secs(15);
+/// How often it asks again, and how often in all. The system's own interval of 75 s would leave a statement whose answer was cut off
+/// waiting for minutes.
+const KEEPALIVE_INTERVAL: Duration = Duration::from_secs(5);
+const KEEPALIVE_RETRIES: u32 = 3;
 /// How long sent bytes may stay unacknowledged before the connection counts as broken.
 const UNACKNOWLEDGED_TIMEOUT: Duration = Duration::from_secs(20);
 
@@ -69,7 +73,7 @@ impl DatabaseAddress {
         config.ssl_mode(match ssl_mode.as_deref() {
             Some("disable") => SslMode::Disable,
             Some("require" | "verify-ca" | "verify-full") => SslMode::Require,
-            // A password and a conversation don't cross a network in the clear unless the user says so.
+            // Passwords and conversations cross a network unencrypted only if the user says so.
             None if config.get_hosts().iter().all(is_this_machine) => SslMode::Disable,
             None => SslMode::Require,
             Some(other) => {
@@ -77,7 +81,8 @@ impl DatabaseAddress {
             }
         });
         config.application_name("longhaul").connect_timeout(CONNECT_TIMEOUT);
-        config.keepalives_idle(KEEPALIVE_IDLE).tcp_user_timeout(UNACKNOWLEDGED_TIMEOUT);
+        config.keepalives_idle(KEEPALIVE_IDLE).keepalives_interval(KEEPALIVE_INTERVAL);
+        config.keepalives_retries(KEEPALIVE_RETRIES).tcp_user_timeout(UNACKNOWLEDGED_TIMEOUT);
         let shown = shown_address(&config);
         let mut address = Self { config, root_certificate, shown };
         if address.config.get_password().is_none()
@@ -99,7 +104,7 @@ impl DatabaseAddress {
         file.filter(|file| file.is_file()).map_or(Ok(None), |file| self.password_in(&file))
     }
 
-    /// The password for this database in a password file: the one that the file has for each of its hosts.
+    /// The password for this database in a password file. If the database has several hosts, the file must have the same one for each.
     fn password_in(&self, file: &Path) -> Result<Option<String>> {
         let is_open = file.metadata().is_ok_and(|file| file.permissions().mode() & 0o077 != 0);
         if is_open {
@@ -123,7 +128,7 @@ impl DatabaseAddress {
             let wanted = [host, port.to_string(), database, user];
             lines.lines().find_map(|line| password_in_line(line, &wanted))
         };
-        // Every host gets the same password, so each must be one that it is meant for.
+        // Every host is sent the same password, so the file must name it for each of them.
         let passwords: BTreeSet<Option<String>> = endpoints(&self.config).map(password).collect();
         Ok(if passwords.len() == 1 { passwords.into_iter().next().flatten() } else { None })
     }
@@ -192,7 +197,7 @@ fn shown_address(config: &Config) -> String {
 }
 
 /// The password of a line `host:port:database:user:password`, if its first fields are those that are wanted. `*` stands for
-/// anything, and a backslash takes the meaning from the character after it.
+/// anything, and a backslash escapes the character after it.
 fn password_in_line(line: &str, wanted: &[String; 4]) -> Option<String> {
     if line.starts_with('#') {
         return None;

@@ -91,3 +91,13 @@ fn a_password_file_that_others_can_read_is_refused() {
     let error = refused.unwrap_err().to_string();
     assert!(error.contains("chmod 600") && !error.contains("sesame"), "{error}");
 }
+
+/// N4: a network that swallows packets is noticed within half a minute, also by a statement that only waits for its answer.
+#[test]
+fn a_silent_connection_is_given_up_within_half_a_minute() {
+    let config = DatabaseAddress::parse("postgres://u@db.example/d").unwrap().config;
+
+    let probes = config.get_keepalives_interval().unwrap() * config.get_keepalives_retries().unwrap();
+
+    assert!(config.get_keepalives() && config.get_keepalives_idle() + probes <= Duration::from_secs(30));
+}

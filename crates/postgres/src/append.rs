@@ -147,11 +147,14 @@ async fn has_records(db: &Database, stream: &StreamName, placed: &PlacedRecords)
 }
 
 async fn send(db: &Database, stream: &StreamName, arguments: &AppendArguments) -> Result<AppendAnswer> {
-    let sent = match arguments.as_one_record() {
-        Some(one) => db.write(APPEND_ONE_SQL, &one).await,
-        None => db.write(APPEND_SQL, &arguments.parameters()).await,
-    };
-    match sent {
+    if let Some(one) = arguments.as_one_record() {
+        let sent = db.write(APPEND_RECORD_SQL, &one).await.map_err(|error| error.into_error(&db.address))?;
+        if let Some(clock) = rows::column(&only_row(sent, &db.address)?, 0) {
+            db.set_clock(clock);
+            return Ok(AppendAnswer::Done);
+        }
+    }
+    match db.write(APPEND_SQL, &arguments.parameters()).await {
         Ok(rows) => {
             let row = only_row(rows, &db.address)?;
             db.set_clock(rows::column(&row, 4).unwrap_or(db.now().0));
@@ -205,8 +208,9 @@ fn missing_blob(stream: &StreamName, error: &tokio_postgres::Error) -> Error {
 const APPEND_SQL: &str = "SELECT * FROM longhaul.append(
     $1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, $20, $21, $22)";
 
-/// The same for one record with a body, without blobs and names.
-const APPEND_ONE_SQL: &str = "SELECT * FROM longhaul.append_one($1, $2, $3, $4, $5, $6, $7, $8, $9, $10)";
+/// The same for one record with a body, without blobs and names. Without a clock in the answer, nothing was appended, and the other
+/// statement says why.
+const APPEND_RECORD_SQL: &str = "SELECT longhaul.append_record($1, $2, $3, $4, $5, $6, $7, $8, $9, $10)";
 
 fn answer(stream: &StreamName, row: &Row) -> AppendAnswer {
     let stream = stream.clone();
@@ -329,7 +333,7 @@ impl AppendArguments {
         Self { do_lost_blobs_count: true, ..self }
     }
 
-    /// The arguments of the function `longhaul.append_one`, if it can take this append.
+    /// The arguments of the function `longhaul.append_record`, if it can take this append.
     fn as_one_record(&self) -> Option<[Parameter<'_>; 10]> {
         let ([at], [kind], [key], [hash], [Some(body)]) =
             (&self.ats[..], &self.kinds[..], &self.keys[..], &self.hashes[..], &self.bodies[..])

@@ -190,7 +190,7 @@ struct Slot {
     waiting: AtomicUsize,
 }
 
-/// Counts a statement as long as it is not answered, even if the caller drops its future.
+/// Counts a statement until it is answered, or until its caller drops the future.
 struct Waiting<'a>(&'a AtomicUsize);
 
 impl<'a> Waiting<'a> {

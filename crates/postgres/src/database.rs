@@ -1,7 +1,7 @@
 //! The database as the other modules use it: statements over shared connections, with errors that name the database.
 
 use std::sync::atomic::{AtomicI64, Ordering};
-use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+use std::time::{Duration, Instant, SystemTime};
 
 use longhaul_journal::{Error, Result};
 use longhaul_protocol::At;
@@ -20,7 +20,7 @@ const READ_CONNECTIONS: usize = 2;
 pub(crate) const LONG_STATEMENT: Duration = Duration::from_secs(600);
 /// How long a statement that can be repeated is repeated while the database can't be reached. A restart takes about a second.
 pub(crate) const RETRY_WINDOW: Duration = Duration::from_secs(5);
-/// The waits between its repetitions: the first and the longest.
+/// The back-off between its repetitions: the first and the longest wait.
 const REPEAT_DELAYS: (Duration, Duration) = (Duration::from_millis(10), Duration::from_secs(1));
 
 /// Repeats a statement with back-off while the database can't be reached.
@@ -30,8 +30,8 @@ pub(crate) struct Repetition {
 }
 
 impl Repetition {
-    pub(crate) fn within(patience: Duration) -> Self {
-        Self { until: Instant::now() + patience, delay: REPEAT_DELAYS.0 }
+    pub(crate) fn within(window: Duration) -> Self {
+        Self { until: Instant::now() + window, delay: REPEAT_DELAYS.0 }
     }
 
     /// Waits, and returns whether the statement should be sent again.
@@ -81,7 +81,7 @@ impl Database {
         -self.clock_offset.load(Ordering::Relaxed)
     }
 
-    /// Notes the time that the database has just said.
+    /// Notes the time that the database has just reported.
     pub(crate) fn set_clock(&self, clock: i64) {
         self.clock_offset.store(clock - local_clock(), Ordering::Relaxed);
     }
@@ -126,7 +126,7 @@ impl Database {
         }
     }
 
-    /// Runs a statement whose repetition does no harm, again if its connection broke.
+    /// Runs a statement that may safely run twice. Repeats it if its connection broke.
     pub(crate) async fn write_repeatably(&self, sql: &str, parameters: &[Parameter<'_>]) -> Result<Vec<Row>> {
         let mut repetition = Repetition::within(RETRY_WINDOW);
         loop {
@@ -166,16 +166,16 @@ impl Database {
     }
 }
 
-/// How a transaction ends.
+/// How to end a transaction.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Verdict {
     Commit,
     RollBack,
 }
 
-fn local_clock() -> i64 {
-    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-    i64::try_from(since.as_millis()).unwrap_or(i64::MAX)
+/// The clock of this machine, in milliseconds since 1970.
+pub(crate) fn local_clock() -> i64 {
+    At::from(SystemTime::now()).0
 }
 
 /// The only row of an answer that always has one.

@@ -23,7 +23,7 @@ use crate::database::Database;
 use crate::lease::{self, RegisteredProcess};
 use crate::lease_clock::{LeaseClock, SinceBoot};
 use crate::node::{NodeOptions, ThisNode};
-use crate::node_link::{NodeAddresses, NodeLink, NodeRings};
+use crate::node_link::{NodeAddresses, NodeLink, NodeWakes};
 use crate::notification::{Listener, Notifier};
 use crate::search::Search;
 use crate::snapshot::Snapshot;
@@ -48,16 +48,16 @@ pub struct PostgresJournal {
     listener: OnceLock<Listener>,
     notifier: Arc<Notifier>,
     /// How processes of other nodes are reached directly.
-    rings: Option<Arc<NodeRings>>,
+    node_wakes: Option<Arc<NodeWakes>>,
     is_closed: AtomicBool,
 }
 
-/// Settings, mostly for tests.
+/// Options of a journal. A program sets the node; most of the rest is for tests.
 #[derive(Debug, Clone)]
 pub struct PostgresOptions {
     /// How long a lease is valid without a renewal or an append by its holder.
     pub lease_expiry: Duration,
-    /// What the node of this process is called, and how others reach it.
+    /// The id of this process's node, and how others reach it.
     pub node: NodeOptions,
     /// The oldest server that is accepted, as `server_version_num` counts.
     pub oldest_server: i32,
@@ -65,7 +65,7 @@ pub struct PostgresOptions {
     pub link: Option<Arc<dyn NodeLink>>,
     /// The addresses of the nodes of these processes.
     pub addresses: Vec<(Holder, String)>,
-    /// Who holds the leases of this journal. Only a test that plays a process of another machine names another one than this process.
+    /// The holder of this journal's leases: this process, except in tests that play a process of another machine.
     pub holder: Holder,
 }
 
@@ -103,11 +103,12 @@ impl PostgresJournal {
         let process = RegisteredProcess::register(&db, options.holder, &node.id).await.map_err(cant_open)?;
         let notifier = Arc::new(Notifier::start(&db));
         let addresses = NodeAddresses::new(options.addresses, &db);
-        let rings = options.link.map(|link| Arc::new(NodeRings::new(link, addresses, Arc::clone(&notifier))));
+        let node_wakes =
+            options.link.map(|link| Arc::new(NodeWakes::new(link, addresses, Arc::clone(&notifier))));
         Ok(Self {
             search: Search::new(&db, home),
             notifier,
-            rings,
+            node_wakes,
             db,
             home: home.clone(),
             process,
@@ -148,7 +149,7 @@ impl PostgresJournal {
         self.db.clock_ahead_ms()
     }
 
-    /// Whether the last notification to this process itself has arrived.
+    /// Whether the last notification that this process sent itself has arrived.
     pub(crate) fn hears_wakes(&self) -> bool {
         self.listener.get().is_some_and(Listener::is_heard)
     }
@@ -177,8 +178,8 @@ impl PostgresJournal {
         if self.may_be_here(holder) && wake_socket::wake(&self.home, holder, stream).await? {
             return Ok(());
         }
-        match &self.rings {
-            Some(rings) => rings.wake(holder, stream),
+        match &self.node_wakes {
+            Some(node_wakes) => node_wakes.wake(holder, stream),
             None => self.notifier.wake(holder, stream),
         }
         Ok(())
@@ -201,7 +202,7 @@ impl PostgresJournal {
     }
 }
 
-/// Nothing waits for a database that can't be opened: the user decides.
+/// An unreachable database is final while a journal is opened: the user decides whether to wait.
 fn cant_open(error: Error) -> Error {
     match error {
         Error::Unreachable { database, reason } => Error::Database {
@@ -329,8 +330,8 @@ impl Journal for PostgresJournal {
         {
             return Ok(Some(subscription));
         }
-        match &self.rings {
-            Some(rings) => Ok(rings.subscribe(holder, stream).await),
+        match &self.node_wakes {
+            Some(node_wakes) => Ok(node_wakes.subscribe(holder, stream).await),
             None => Ok(None),
         }
     }
@@ -449,8 +450,8 @@ impl Journal for PostgresJournal {
     async fn close(&self) {
         self.is_closed.store(true, Ordering::Relaxed);
         let flush = async {
-            if let Some(rings) = &self.rings {
-                rings.flush().await;
+            if let Some(node_wakes) = &self.node_wakes {
+                node_wakes.flush().await;
             }
             self.notifier.flush().await;
         };

@@ -8,7 +8,7 @@ use tokio_postgres::error::SqlState;
 
 use crate::address::DatabaseAddress;
 
-/// An error that only a person can remove. Nothing was changed.
+/// An error that a person has to resolve. Nothing was changed.
 pub(crate) fn unusable(
     address: &DatabaseAddress,
     reason: impl Into<String>,
@@ -22,7 +22,7 @@ pub(crate) fn unreachable(address: &DatabaseAddress, reason: impl Into<String>) 
     Error::Unreachable { database: address.to_string(), reason: reason.into() }
 }
 
-/// What went wrong, by the code that the server sent; without one, the connection broke.
+/// The error of a statement, by the code that the server sent. Without a code, the connection broke.
 pub(crate) fn failure(address: &DatabaseAddress, error: &tokio_postgres::Error) -> Error {
     let path = || PathBuf::from(address.to_string());
     let Some(answer) = error.as_db_error() else { return connection_failure(address, error) };
@@ -51,7 +51,7 @@ pub(crate) fn failure(address: &DatabaseAddress, error: &tokio_postgres::Error) 
         &SqlState::DATA_CORRUPTED | &SqlState::INDEX_CORRUPTED => Error::Corrupt { path: path(), reason },
         &SqlState::INVALID_SQL_STATEMENT_NAME | &SqlState::DUPLICATE_PSTATEMENT => statement_pooler(address),
         _ if reason.contains("statement pooling mode") => statement_pooler(address),
-        // The pooler's words for a database or a user that it doesn't know, or a password that it can't check.
+        // What PgBouncer says about a database or a user that it doesn't know, or a password that it can't check.
         &SqlState::PROTOCOL_VIOLATION => unusable(
             address,
             format!("the server or a pooler in front of it refuses: {reason}"),

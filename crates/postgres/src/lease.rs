@@ -72,14 +72,14 @@ pub(crate) async fn acquire_lease(
         }
         let row = only_row(answer.map_err(|error| error.into_error(&db.address))?, &db.address)?;
         if let Some(token) = rows::column::<i64>(&row, 0) {
-            granted_tokens().insert(token);
+            granted_leases().insert((stream.clone(), token));
             return Ok(Lease { stream: stream.clone(), token: token.cast_unsigned() });
         }
         let (held, holder) = (rows::column::<i64>(&row, 1), rows::holder_column(&row, 2));
         let is_lost_answer = |holder: &Holder| {
             has_lost_answer
                 && *holder == process.holder
-                && held.is_some_and(|token| !granted_tokens().contains(&token))
+                && held.is_some_and(|token| !granted_leases().contains(&(stream.clone(), token)))
         };
         match holder {
             // The lease counts as free if its holder can't be read.
@@ -91,9 +91,9 @@ pub(crate) async fn acquire_lease(
     }
 }
 
-/// The tokens that callers in this process got, until they release them.
-fn granted_tokens() -> MutexGuard<'static, HashSet<i64>> {
-    static GRANTED: LazyLock<Mutex<HashSet<i64>>> = LazyLock::new(Mutex::default);
+/// The leases that callers in this process got, until they release them. Streams of another database may have the same tokens.
+fn granted_leases() -> MutexGuard<'static, HashSet<(StreamName, i64)>> {
+    static GRANTED: LazyLock<Mutex<HashSet<(StreamName, i64)>>> = LazyLock::new(Mutex::default);
     GRANTED.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
@@ -113,7 +113,7 @@ pub(crate) async fn release_lease(db: &Database, lease: &Lease) -> Result<()> {
     let sql = "UPDATE longhaul.stream SET holder = NULL WHERE name = $1 AND token = $2";
     let (name, token) = (lease.stream.as_str(), lease.token.cast_signed());
     db.write_repeatably(sql, &[(&name, Type::TEXT), (&token, Type::INT8)]).await?;
-    granted_tokens().remove(&token);
+    granted_leases().remove(&(lease.stream.clone(), token));
     Ok(())
 }
 
@@ -141,7 +141,7 @@ pub(crate) async fn holder(db: &Database, stream: &StreamName) -> Result<Option<
     Ok(lease_row(db, stream).await?.map(|(holder, _)| holder))
 }
 
-/// The holder, if it may still be there to be woken: on this machine by its process, elsewhere by its lease.
+/// The holder, if it may still be there to be woken: on this machine its process must live, elsewhere its lease must be valid.
 pub(crate) async fn reachable_holder(db: &Database, stream: &StreamName) -> Result<Option<Holder>> {
     let this_boot = Holder::this_process().boot;
     let is_reachable = |(holder, is_expired): &(Holder, bool)| match holder.boot == this_boot {

@@ -1,4 +1,4 @@
-//! Until when this process is certain to hold a lease, without asking the database.
+//! How long this process is certain to hold a lease without asking the database.
 //!
 //! A lease is valid for a time that begins when the database grants or renews it, so certainly not before the statement was sent. An
 //! append renews a lease only if it gains a quarter by that, so three quarters are certain after any of the three. The clock
@@ -11,7 +11,7 @@ use std::time::Duration;
 use longhaul_journal::Lease;
 use rustix::time::{ClockId, clock_gettime};
 
-/// A lease is certain for so many tenths of its time. A bit less than three quarters: clocks don't run at the same speed.
+/// Tenths of its time for which a lease is certain. Less than three quarters, because clocks don't run at the same speed.
 const CERTAIN_TENTHS: u32 = 7;
 
 /// The time since the machine started.

@@ -9,7 +9,7 @@
 //! - **One clock.** Leases and the times of records follow the clock of the database.
 //! - **Nothing depends on a notification.** NOTIFY is sent after the commit and may be lost.
 //! - **A pooler may stand between**, in session or transaction mode: no statement has a name, and no setting belongs to a connection.
-//! - **Passwords stay inside.** [`DatabaseAddress`] shows none, and errors name the database by it.
+//! - **Passwords are never shown.** [`DatabaseAddress`] leaves them out, and errors name the database by it.
 //!
 //! # How it is built
 //!
@@ -37,7 +37,7 @@
 //! | `node_link` | wakes and live events directly from node to node |
 //! | `notification` | wakes between machines, through the database |
 //! | `search` | the search index of this machine |
-//! | `snapshot`, `verify`, `backup` | one moment of the whole journal; verification and backups of it |
+//! | `snapshot`, `verify`, `backup` | a snapshot of the whole journal; verification and backups of it |
 //!
 //! # Example
 //!

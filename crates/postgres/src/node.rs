@@ -5,7 +5,7 @@ use std::fs::{self, OpenOptions};
 use std::io::Write;
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::time::Duration;
 
 use async_trait::async_trait;
 use longhaul_journal::{
@@ -16,21 +16,21 @@ use longhaul_protocol::{Hash, SessionId, StreamName};
 use tokio_postgres::Row;
 use tokio_postgres::types::Type;
 
-use crate::database::only_row;
+use crate::database::{local_clock, only_row};
 use crate::engine::PostgresJournal;
 use crate::lease::is_gone;
 use crate::rows::{self, DueRow, column};
 
 /// Bytes of a node's id.
 const MAX_ID_BYTES: usize = 64;
-/// How often a node looks whether another one with its id is still heard of.
+/// How often a joining node checks whether another one with its id still sends heartbeats.
 const JOIN_POLL: Duration = Duration::from_millis(300);
 /// Sessions that are listed at a time.
 const DUE_PAGE: usize = 500;
 /// The file of the home with the id that was made for it.
 const ID_FILE: &str = "node";
 
-/// What a node says of itself, and when others give it up.
+/// What a node tells the others about itself, and when they count it as dead.
 #[derive(Debug, Clone)]
 pub struct NodeOptions {
     /// Its id. Without one, an id is made once and kept in the home.
@@ -93,7 +93,7 @@ fn check_id(id: &str, home: &Home) -> Result<()> {
     Err(Error::BadFile { path, reason })
 }
 
-/// The id that was made for this home: the machine's name, and some letters that other machines with that name don't have.
+/// The id that was made for this home: the machine's name and a random suffix, because machines may share a name.
 fn kept_id(home: &Path) -> Result<String> {
     let path = home.join(ID_FILE);
     let said = |error: std::io::Error| Error::Io { path: path.clone(), reason: error.to_string() };
@@ -139,7 +139,7 @@ impl PostgresJournal {
         let (node, db) = (&self.node, &self.db);
         let milliseconds = |time: Duration| i64::try_from(time.as_millis()).unwrap_or(i64::MAX / 4);
         let (dead, gone) = (milliseconds(node.options.dead_after), milliseconds(node.options.gone_after));
-        let now = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, milliseconds);
+        let now = local_clock();
         let sql = "SELECT * FROM longhaul.heartbeat($1, $2, $3, $4, $5, $6, $7, $8, $9, $10)";
         let parameters = [
             (&node.id as _, Type::TEXT),
@@ -197,8 +197,8 @@ impl Cluster for PostgresJournal {
             let HeartbeatAnswer::InUse { other, seen, seen_ago_ms } = self.send_heartbeat().await? else {
                 return Ok(());
             };
-            // The other one may be this node before it moved, or before its machine started again. It is heard of once more if
-            // it is there.
+            // The other one may be this node before it moved, or before its machine restarted. If it is another one that runs, it
+            // sends a heartbeat soon.
             if *first_seen.get_or_insert(seen) != seen {
                 return Err(Error::NodeInUse { node: self.node.id.clone(), other, seen_ago_ms });
             }

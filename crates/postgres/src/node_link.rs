@@ -60,7 +60,7 @@ pub trait NodeLink: fmt::Debug + Send + Sync {
 pub enum NodeLinkError {
     /// The node answers, and can't do this now: it has no such process, or too many followers.
     Refused,
-    /// There is no answer, or not that of a node of this cluster. The reason is for people.
+    /// There is no answer, or not one of a node of this cluster. The reason is for people.
     Unreachable(String),
 }
 
@@ -75,7 +75,7 @@ impl fmt::Display for NodeLinkError {
 
 impl std::error::Error for NodeLinkError {}
 
-/// Where the nodes are: as the table of nodes says.
+/// The addresses of nodes, from the table of nodes.
 pub(crate) struct NodeAddresses {
     given: Vec<(Holder, String)>,
     db: Weak<Database>,
@@ -88,8 +88,8 @@ impl NodeAddresses {
         Self { given, db: Arc::downgrade(db), known: Mutex::default() }
     }
 
-    /// The address of the node that a process belongs to. Called by the tasks that ring, at most once each ten milliseconds for a
-    /// process, and when a follower connects; never by an append.
+    /// The address of the node that a process belongs to. Called by the tasks that send wakes, at most once every ten
+    /// milliseconds for a process, and when a follower connects; never by an append.
     pub(crate) async fn of(&self, holder: &Holder) -> Option<String> {
         if let Some((_, address)) = self.given.iter().find(|(known, _)| known == holder) {
             return Some(address.clone());
@@ -112,16 +112,16 @@ impl NodeAddresses {
 }
 
 /// Wakes processes of other nodes, and subscribes to their streams.
-pub(crate) struct NodeRings {
+pub(crate) struct NodeWakes {
     link: Arc<dyn NodeLink>,
     addresses: NodeAddresses,
     notifier: Arc<Notifier>,
-    /// For each process to which a task sends wakes now, the streams that came meanwhile.
+    /// For each process that a task is sending wakes to, the streams that have come since.
     waiting: Mutex<HashMap<String, BTreeSet<StreamName>>>,
     backoff: AddressBackoff,
 }
 
-impl NodeRings {
+impl NodeWakes {
     pub(crate) fn new(link: Arc<dyn NodeLink>, addresses: NodeAddresses, notifier: Arc<Notifier>) -> Self {
         Self { link, addresses, notifier, waiting: Mutex::default(), backoff: AddressBackoff::default() }
     }

@@ -1,10 +1,9 @@
 //! Wakes between machines: NOTIFY after the commit, many wakes in one.
 //!
 //! A process on the same machine is woken over its socket, one of a node with an address directly (`node_link`), any other one over
-//! the channel `longhaul`. NOTIFY takes a lock at its
-//! commit, so an append never notifies: a task collects the wakes of ten milliseconds and sends them in one statement. A wake is a
-//! hint. A pooler in transaction mode accepts LISTEN and delivers nothing, so the listener sends itself a probe and says whether
-//! it came back.
+//! the channel `longhaul`. NOTIFY takes a lock at its commit, so an append never notifies: a task collects the wakes of ten
+//! milliseconds and sends them in one statement. A wake is a hint. A pooler in transaction mode accepts LISTEN and delivers nothing,
+//! so the listener sends itself a probe and reports whether it came back.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::{AtomicBool, Ordering};

@@ -1,7 +1,7 @@
 //! Reads: from tables to records and entries.
 
-use longhaul_journal::engine::{ChainCheck, ScannedRow, StreamNumber, decode_gone};
-use longhaul_journal::{DueSession, Error, Head, Holder, Page, Result, SessionEntry, StreamSize};
+use longhaul_journal::engine::{ChainCheck, ScannedRow, StreamNumber, check_page, decode_gone};
+use longhaul_journal::{DueSession, Head, Holder, Page, Result, SessionEntry, StreamSize};
 use longhaul_protocol::{At, Body, Hash, Record, Seq, SessionId, StreamName};
 use serde_json::value::RawValue;
 use tokio_postgres::Row;
@@ -103,30 +103,14 @@ pub(crate) async fn page(
     Ok(rows.iter().map(|row| scanned_row(row, stream)).collect())
 }
 
-/// A page of checked records. A damaged record ends it, and is an error if it would be the first.
+/// A page of checked records, as [`check_page`] gives it.
 pub(crate) async fn checked_page(
     db: &Database,
     stream: &StreamName,
     from: Seq,
     limits: Page,
 ) -> Result<Vec<Record>> {
-    let mut chain = ChainCheck::from(from);
-    let mut records = Vec::new();
-    for row in page(db, stream, from.max(1), limits).await? {
-        let seq = chain.next_seq();
-        let verdict = match row {
-            ScannedRow::Record(record) => chain.follow(&record).map(|()| record),
-            ScannedRow::Unreadable(_, reason) => Err(reason.to_owned()),
-        };
-        match verdict {
-            Ok(record) => records.push(record),
-            Err(reason) if records.is_empty() => {
-                return Err(Error::Damaged { stream: stream.clone(), seq, reason });
-            }
-            Err(_) => break,
-        }
-    }
-    Ok(records)
+    check_page(stream, from, page(db, stream, from.max(1), limits).await?)
 }
 
 pub(crate) async fn records_of_kind(db: &Database, stream: &StreamName, kind: &str) -> Result<Vec<Record>> {

@@ -1,4 +1,4 @@
-//! Opening a database: what it must be, and how its tables are made.
+//! Opens a database: checks that it can be used, and makes or migrates its tables.
 //!
 //! Everything is checked before anything is changed. Tables are made in one transaction under an advisory lock, so that of several
 //! nodes that start together one makes them and the others wait.
@@ -18,6 +18,7 @@ const MIGRATIONS: &[&str] = &[
     include_str!("schema/format_1.sql"),
     include_str!("schema/format_2.sql"),
     include_str!("schema/format_3.sql"),
+    include_str!("schema/format_4.sql"),
 ];
 
 /// The format that this version writes.

@@ -114,10 +114,10 @@ impl Search {
         self.note_own_erasure(std::slice::from_ref(stream)).await
     }
 
-    /// Takes the streams out of the index of which another machine erased something. The next search indexes what is left of them.
+    /// Takes out of the index every stream of which another machine erased something. The next search indexes what is left of it.
     async fn apply_erasures(&self) -> Result<()> {
         let Some(known) = self.known_erasure() else {
-            // Without a note, an index that is there may have anything.
+            // Without a note, an existing index may have words of any erased record.
             return self.note_erasure(self.newest_erasure().await?, true).await;
         };
         let sql = "SELECT id, stream FROM longhaul.erasure WHERE id > $1 ORDER BY id";

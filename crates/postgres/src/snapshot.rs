@@ -1,4 +1,4 @@
-//! One moment of the whole journal, read stream by stream: for verification and backups.
+//! A snapshot of the whole journal, read stream by stream, for verification and backups.
 
 use longhaul_journal::Result;
 use longhaul_journal::engine::{ScannedRow, StreamNumber};

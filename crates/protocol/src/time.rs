@@ -1,4 +1,5 @@
 use std::fmt;
+use std::str::FromStr;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use serde::{Deserialize, Serialize};
@@ -35,6 +36,16 @@ impl fmt::Display for At {
     }
 }
 
+impl FromStr for At {
+    type Err = jiff::Error;
+
+    /// Parses RFC 3339.
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        let moment: jiff::Timestamp = text.parse()?;
+        Ok(Self(moment.as_millisecond()))
+    }
+}
+
 /// A moment as RFC 3339, for `#[serde(with = …)]`.
 pub(crate) mod rfc3339 {
     use serde::{Deserialize, Deserializer, Serializer};
@@ -47,7 +58,6 @@ pub(crate) mod rfc3339 {
 
     pub(crate) fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<At, D::Error> {
         let text = std::borrow::Cow::<str>::deserialize(deserializer)?;
-        let moment: jiff::Timestamp = text.parse().map_err(serde::de::Error::custom)?;
-        Ok(At(moment.as_millisecond()))
+        text.parse().map_err(serde::de::Error::custom)
     }
 }

@@ -18,7 +18,7 @@ use crate::{Interval, Timing};
 /// A slot that is at most this late counts as on time: the runtime may have been restarted in between.
 pub const ON_TIME: Interval = Interval::from_whole_seconds(60);
 
-/// What a decision rests on, beside the schedule and its cursor.
+/// What a decision depends on, besides the schedule and its cursor.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Moment {
     pub at: At,
@@ -26,18 +26,20 @@ pub struct Moment {
     pub is_running: bool,
     /// When the last run ended. A slot that waited for it is not late because of that.
     pub free_since: Option<At>,
-    /// Whether a late slot may start now, beside the late slots of other schedules.
+    /// When the last run began, if it was late. A slot that was due before that waited for the end of the outage, too.
+    pub late_run_began: Option<At>,
+    /// Whether a late slot may start now, given the late runs of other schedules.
     pub has_room: bool,
 }
 
 impl Moment {
     /// A moment at which nothing runs.
     pub fn idle(at: At) -> Self {
-        Self { at, is_running: false, free_since: None, has_room: true }
+        Self { at, is_running: false, free_since: None, late_run_began: None, has_room: true }
     }
 }
 
-/// What is done about one slot, or about a range of them.
+/// The decision about one slot, or about a range of slots.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Decision {
     /// The slot, or the last of the range.
@@ -45,11 +47,11 @@ pub struct Decision {
     /// The first of the range, if it has more than one slot. Only slots that don't fire have ranges.
     pub since: Option<At>,
     pub action: SlotAction,
-    /// It fires to make up for an outage.
+    /// It fires late, after an outage.
     pub is_late: bool,
 }
 
-/// What is done now, in this order, and what to wait for before deciding again.
+/// The decisions to carry out now, in this order, and what to wait for before deciding again.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Plan {
     pub decisions: Vec<Decision>,
@@ -113,10 +115,15 @@ impl DueSlots<'_> {
         self.timing.next_due(slot).map_or(Wait::Never, Wait::Until)
     }
 
-    /// Whether a slot fires because an outage is made up for.
+    /// Whether a slot fires late, after an outage.
     fn is_late(&self, slot: At) -> bool {
         let due = At(slot.0.saturating_add(self.timing.delay.milliseconds()));
-        let ready = self.now.free_since.map_or(due, |free| due.max(free));
+        let is_of_outage = self
+            .now
+            .late_run_began
+            .is_some_and(|began| began.0.saturating_sub(due.0) > ON_TIME.milliseconds());
+        let free_since = self.now.free_since.filter(|_| !is_of_outage);
+        let ready = free_since.map_or(due, |free| due.max(free));
         self.now.at.0.saturating_sub(ready.0) > ON_TIME.milliseconds()
     }
 
@@ -126,14 +133,14 @@ impl DueSlots<'_> {
         self.timing.slots.last_until(self.through, At(oldest_allowed.saturating_sub(1)))
     }
 
-    /// One decision about all slots after `after`, up to and including `last`, which is one. `None` if there are none.
+    /// One decision about all slots after `after` up to the slot `last`, inclusive. `None` if there are none.
     fn unfired(&self, after: At, last: At, action: SlotAction) -> Option<Decision> {
         let first = self.timing.slots.next_after(after).filter(|first| *first <= last)?;
         let since = Some(first).filter(|first| *first < last);
         Some(Decision { slot: last, since, action, is_late: false })
     }
 
-    /// What is done where no run is in the way. `newest` is the last slot that is due.
+    /// Decides while no run goes on. `newest` is the last slot that is due.
     fn decide_idle(&self, newest: At) -> Plan {
         let expired = self.newest_expired();
         let fired = match self.timing.missed {

@@ -40,7 +40,8 @@ fn after_an_outage_the_latest_slot_fires_and_the_others_are_missed() {
     assert_eq!(plan, Plan { decisions: vec![missed, fire_late(5 * HOUR)], wait: Wait::Until(At(6 * HOUR)) });
 }
 
-/// W2: with `all`, each slot within the grace period fires, one after the other.
+/// W2: with `all`, each slot within the grace period fires, one after the other. Each makes up for the outage; one that was due while
+/// such a run went on does not.
 #[test]
 fn with_all_each_slot_in_the_grace_period_waits_for_the_one_before() {
     let hourly = timing("1h", MissedPolicy::All, OverlapPolicy::Queue, "3h");
@@ -48,11 +49,16 @@ fn with_all_each_slot_in_the_grace_period_waits_for_the_one_before() {
 
     let first = decide(&hourly, At(0), now);
     let while_running = decide(&hourly, At(3 * HOUR), Moment { is_running: true, ..now });
-    let after_its_end = decide(&hourly, At(3 * HOUR), Moment { free_since: Some(now.at), ..now });
+    let ended = Moment { free_since: Some(now.at), late_run_began: Some(now.at), ..now };
+    let after_its_end = decide(&hourly, At(3 * HOUR), ended);
+    let long_run =
+        Moment { at: At(6 * HOUR + 10 * MINUTE), free_since: Some(At(6 * HOUR + 10 * MINUTE)), ..ended };
+    let due_meanwhile = decide(&hourly, At(5 * HOUR), long_run);
 
     assert_eq!(first.decisions, [unfired(SlotAction::Missed, HOUR, 2 * HOUR), fire_late(3 * HOUR)]);
     assert_eq!(while_running, Plan { decisions: vec![], wait: Wait::RunEnd });
-    assert_eq!(after_its_end.decisions, [fire(4 * HOUR)]);
+    assert_eq!(after_its_end.decisions, [fire_late(4 * HOUR)]);
+    assert_eq!(due_meanwhile.decisions, [fire(6 * HOUR)]);
 }
 
 /// W2: with `none`, a slot counts as on time for a minute.
@@ -179,7 +185,7 @@ proptest! {
         let mut clock = through.0;
         for passage in passages {
             clock += passage.by;
-            let now = Moment { at: At(clock), is_running: passage.is_running, free_since: None, has_room: passage.has_room };
+            let now = Moment { is_running: passage.is_running, has_room: passage.has_room, ..Moment::idle(At(clock)) };
             let plan = decide(&timing, through, now);
 
             for decision in &plan.decisions {

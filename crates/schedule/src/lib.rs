@@ -7,7 +7,7 @@
 //! # What this crate promises
 //!
 //! - **Each slot is decided once.** [`decide`] looks at the slots after the cursor that are due, and says what is done about each:
-//!   fire, skip or missed. Slots that share a fate are one decision with a range, so a year of minutes costs one record.
+//!   fire, skip or missed. Neighbouring slots with the same decision are one range, so a year of minutes costs one record.
 //! - **Daylight saving as Vixie cron does it** (W2). A job at a fixed time that the clock jumps over runs at the end of the gap, and runs
 //!   once where the clock repeats an hour. A job with `*` or a step in minute or hour runs by the clock on the wall.
 //! - **Mistakes are found when a schedule is made.** A cron line that never fires, an unknown zone or a duration without a unit is an

@@ -17,7 +17,7 @@ use longhaul_protocol::At;
 
 use crate::{Error, Interval};
 
-/// The words for common lines.
+/// Nicknames of common lines.
 const NICKNAMES: [(&str, &str); 7] = [
     ("@yearly", "0 0 1 1 *"),
     ("@annually", "0 0 1 1 *"),
@@ -49,7 +49,7 @@ pub struct CronSlots {
 }
 
 impl CronSlots {
-    /// The first time of the calendar that the line names after this one, or from it on.
+    /// The first calendar time that the line names after `start`; with `inclusive`, `start` itself counts.
     fn next_civil(&self, start: DateTime, inclusive: bool) -> Option<DateTime> {
         let start = start.to_zoned(TimeZone::UTC).ok()?;
         self.cron.find_next_occurrence(&start, inclusive).ok().map(|next| next.datetime())
@@ -59,7 +59,7 @@ impl CronSlots {
         if self.follows_hours { self.next_by_hours(after) } else { self.next_by_day(after) }
     }
 
-    /// The next time of the day. What lies in a gap is at its end; of two, the first one counts.
+    /// The next slot of a line with fixed times of day. A time in a gap fires at the end of the gap; of a repeated time, the first counts.
     fn next_by_day(&self, after: Timestamp) -> Option<Timestamp> {
         let mut civil = self.zone.to_datetime(after);
         loop {
@@ -70,7 +70,7 @@ impl CronSlots {
                 }
                 AmbiguousOffset::Gap { before, .. } => self.end_of_gap(civil, before)?,
             };
-            // Several times of a gap have the same end, and the second pass of an hour has none.
+            // All times in one gap fire at its end, and the repeat of an hour has no slots: both would give a moment that has passed.
             if moment > after {
                 return Some(moment);
             }
@@ -84,14 +84,14 @@ impl CronSlots {
         self.zone.preceding(second_later).next().map(|jump| jump.timestamp())
     }
 
-    /// The next moment at which the clock shows a time that the line names.
+    /// The next slot of a line that runs every so many minutes or hours: when the clock shows a time that the line names.
     fn next_by_hours(&self, after: Timestamp) -> Option<Timestamp> {
         let (mut start, mut inclusive) = (after, false);
         loop {
             let offset = self.zone.to_offset(start);
             let moment = offset.to_timestamp(self.next_civil(offset.to_datetime(start), inclusive)?).ok()?;
             match self.zone.following(start).next().map(|change| change.timestamp()) {
-                // The clock changes before it shows that time.
+                // The clock changes before it shows that time, so look again from the change on.
                 Some(change) if change <= moment => (start, inclusive) = (change, true),
                 _ => return Some(moment),
             }

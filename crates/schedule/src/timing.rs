@@ -10,7 +10,7 @@ use crate::{Error, Interval};
 
 /// The longest name of a schedule.
 pub(crate) const MAX_NAME_CHARS: usize = 64;
-/// The longest prompt. It is repeated in each run, and in the list of schedules.
+/// The longest prompt. Every run and every list of schedules repeats it.
 pub const MAX_PROMPT_BYTES: usize = 128 << 10;
 
 /// When a schedule is due, and its policies.
@@ -108,7 +108,7 @@ pub fn parse_time(text: &str, zone: &TimeZone) -> Result<At, Error> {
     let own_zone =
         text.parse::<Zoned>().map(|zoned| zoned.timestamp()).or_else(|_| text.parse::<Timestamp>());
     let by_clock = || text.parse::<DateTime>()?.to_zoned(zone.clone()).map(|zoned| zoned.timestamp());
-    // A date alone is no time.
+    // A date without a time is not enough.
     let has_time = text.contains([':']) || text.contains(['T', 't', ' ']);
     let at = own_zone.or_else(|_| by_clock()).ok().filter(|_| has_time);
     at.map(|at| whole_second(At(at.as_millisecond()))).ok_or_else(|| Error::Time { text: text.to_owned() })

@@ -114,6 +114,7 @@ impl From<longhaul_agent::Error> for Problem {
             Error::Model(error) => Self::bad_request("unknown_model", error.to_string()),
             Error::Memory(error) => error.into(),
             Error::NoSuchTask { .. } => Self::not_found("no_such_task", error.to_string()),
+            Error::TaskOnOtherNode { .. } => Self::conflict("task_on_other_node", error.to_string()),
             Error::NoSuchSchedule { .. } => Self::not_found("no_such_schedule", error.to_string()),
             Error::Schedule { .. } => Self::bad_request("invalid_schedule", error.to_string()),
             Error::ScheduleExists { .. } => Self::conflict("schedule_exists", error.to_string()),

@@ -11,9 +11,9 @@ use crate::document::{parse_yaml, scalar_text, split_front_matter, too_long, too
 
 const MAX_NAME_CHARS: usize = 64;
 const MAX_DESCRIPTION_CHARS: usize = 1_024;
-/// What other programs call the model of the session that starts the subagent, or one of their own models by a short name.
+/// Values of `model` that mean nothing here: the parent's model, and other programs' short names for models.
 const OTHER_MODELS: [&str; 4] = ["inherit", "sonnet", "opus", "haiku"];
-/// What `.claude/agents` call the tools.
+/// Names of tools in `.claude/agents`, and the names here.
 const OTHER_TOOL_NAMES: [(&str, &str); 13] = [
     ("Read", "read_file"),
     ("Write", "write_file"),
@@ -40,7 +40,7 @@ pub struct AgentKind {
     pub tools: Option<Vec<String>>,
     /// As `provider/model`. `None`: that of its parent.
     pub model: Option<String>,
-    /// What it is told beside the prompt of each call.
+    /// Its instructions, in addition to the prompt of each call.
     pub prompt: String,
 }
 

@@ -14,10 +14,10 @@ const MAX_NESTING: usize = 3;
 const MAX_FOLDERS: usize = 4_000;
 const SKIPPED: &str = "node_modules";
 
-/// Whose a skill is.
+/// Where a skill comes from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum SkillSource {
-    /// The project brought it along. It is used only if the user trusts it.
+    /// From the project. It is used only if the user trusts it.
     Project,
     /// In the user's home folder.
     User,
@@ -56,7 +56,7 @@ pub struct SkillPlace {
     /// Its canonical path.
     pub folder: PathBuf,
     pub source: SkillSource,
-    /// Why it can't be used, if that is known without reading it.
+    /// Why it can't be used, if that is known before it is read.
     pub problem: Option<SkillError>,
 }
 
@@ -73,9 +73,9 @@ impl SkillPlace {
 /// What was found in folders of skills.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Discovery {
-    /// In the order of the folders, then by name. No folder stands here twice.
+    /// In the order of the folders, then by name. Each folder once.
     pub places: Vec<SkillPlace>,
-    /// What could not be looked at.
+    /// Folders that could not be searched, and why.
     pub notes: Vec<String>,
 }
 

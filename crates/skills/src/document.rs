@@ -23,14 +23,14 @@ pub struct SkillDocument {
     /// What it does and when to use it.
     pub description: String,
     pub license: Option<String>,
-    /// What it needs, in words.
+    /// What it needs of the system, in its own words.
     pub compatibility: Option<String>,
-    /// The tools that it says it needs. They are shown, and grant nothing.
+    /// The tools that it says it needs. They are only shown: naming a tool allows nothing.
     pub allowed_tools: Vec<String>,
     pub metadata: BTreeMap<String, String>,
     /// The text after the front matter.
     pub body: String,
-    /// What other programs would refuse, although it is used here.
+    /// Mistakes that other programs would refuse and that Longhaul accepts.
     pub warnings: Vec<String>,
 }
 
@@ -61,7 +61,9 @@ pub fn parse_document(text: &str, folder_name: &str) -> Result<SkillDocument, Sk
     let description = description.trim().to_owned();
     match &front_matter.description {
         None => reasons.push("the front matter has no description".to_owned()),
-        Some(_) if description.is_empty() => reasons.push("its description is empty or no text".to_owned()),
+        Some(_) if description.is_empty() => {
+            reasons.push("its description is empty or not a text".to_owned());
+        }
         Some(_) => reasons.extend(too_long("description", &description, MAX_DESCRIPTION_CHARS)),
     }
     let compatibility = front_matter.compatibility.as_ref().map(|value| scalar_text(value).ok_or(()));
@@ -72,7 +74,7 @@ pub fn parse_document(text: &str, folder_name: &str) -> Result<SkillDocument, Sk
             Some(text)
         }
         Some(Err(())) => {
-            reasons.push("its compatibility is no text".to_owned());
+            reasons.push("its compatibility is not a text".to_owned());
             None
         }
     };
@@ -111,8 +113,8 @@ pub(crate) fn split_front_matter(text: &str) -> Result<(&str, &str), SkillError>
     Err(SkillError::invalid("its front matter has no end (a second line ---)"))
 }
 
-/// Parses the front matter. Many skills have a colon in a value without quotes, which is no YAML: such values are quoted
-/// and parsed again, with a warning.
+/// Parses the front matter. Many skills have a colon in a value without quotes, which is not YAML. Such values are
+/// quoted and parsed again, with a warning.
 pub(crate) fn parse_yaml<T: DeserializeOwned>(yaml: &str) -> Result<(T, Vec<String>), SkillError> {
     let error = match serde_saphyr::from_str::<T>(yaml) {
         Ok(front_matter) => return Ok((front_matter, vec![])),
@@ -127,7 +129,7 @@ pub(crate) fn parse_yaml<T: DeserializeOwned>(yaml: &str) -> Result<(T, Vec<Stri
     }
     let message = error.without_snippet().to_string();
     let message: String = message.lines().next().unwrap_or_default().chars().take(MAX_QUOTED_CHARS).collect();
-    Err(SkillError::invalid(format!("its front matter is no valid YAML: {message}")))
+    Err(SkillError::invalid(format!("its front matter is not valid YAML: {message}")))
 }
 
 /// The YAML with quotes around the plain values of top-level keys that have a colon or a `#` in them, and those keys.
@@ -161,7 +163,7 @@ fn is_plain_value(value: &str) -> bool {
 /// Everything that is wrong with a name.
 fn name_errors(name: &str, folder_name: &str) -> Vec<String> {
     if name.is_empty() {
-        return vec!["its name is empty or no text".to_owned()];
+        return vec!["its name is empty or not a text".to_owned()];
     }
     let mut errors: Vec<String> = too_long("name", name, MAX_NAME_CHARS).into_iter().collect();
     let is_allowed = |character: char| character.is_alphanumeric() || character == '-';

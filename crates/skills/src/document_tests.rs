@@ -61,8 +61,8 @@ fn everything_that_is_wrong_is_said_at_once() {
         ("description: x", "the front matter has no name"),
         ("name: pdf", "the front matter has no description"),
         ("name: pdf\ndescription:", "the front matter has no description"),
-        ("name: pdf\ndescription: ' '", "its description is empty or no text"),
-        ("name: [pdf]\ndescription: x", "its name is empty or no text"),
+        ("name: pdf\ndescription: ' '", "its description is empty or not a text"),
+        ("name: [pdf]\ndescription: x", "its name is empty or not a text"),
         (
             "name: PDF\ndescription: x",
             "its name \"PDF\" may have only lower-case letters, digits and hyphens; its name is \"PDF\", but its folder is called \"pdf\"; they must be the same",
@@ -74,9 +74,9 @@ fn everything_that_is_wrong_is_said_at_once() {
             "name: other\ndescription: x",
             "its name is \"other\", but its folder is called \"pdf\"; they must be the same",
         ),
-        ("name: pdf\ndescription: x\ncompatibility: [a]", "its compatibility is no text"),
-        ("name: pdf\n  description: x: y\n wrong", "its front matter is no valid YAML"),
-        ("- a list", "its front matter is no valid YAML"),
+        ("name: pdf\ndescription: x\ncompatibility: [a]", "its compatibility is not a text"),
+        ("name: pdf\n  description: x: y\n wrong", "its front matter is not valid YAML"),
+        ("- a list", "its front matter is not valid YAML"),
     ];
 
     for (front_matter, expected) in cases {

@@ -2,8 +2,8 @@
 //!
 //! The hash covers the path, the executable bit and the bytes of every file, and the target of every link. Code that shows,
 //! trusts or uses a file of the folder takes it from the same read as the hash, so a folder that changes meanwhile has
-//! another hash, and is never mixed with what was looked at. A `.git` folder is left out: git does not let a project
-//! bring one along, and a skill that was cloned has one that changes by itself.
+//! another hash, and old and new content are never mixed. A `.git` folder is left out: a project can't contain one, and the
+//! one of a cloned skill changes by itself.
 //!
 //! No link is followed. A link inside of the folder may lead to another file of it; one that leads out makes the skill
 //! unusable.
@@ -26,7 +26,7 @@ const MAX_DOCUMENT_BYTES: u64 = 256 << 10;
 pub(crate) const MAX_FOLDER_BYTES: u64 = 32 << 20;
 pub(crate) const MAX_ENTRIES: usize = 2_000;
 pub(crate) const MAX_DEPTH: usize = 8;
-/// Begins what is hashed. Another form of the hash gets another number.
+/// The hashed bytes begin with this. A new way of hashing gets a new number.
 const HASH_FORM: &str = "longhaul skill 1\n";
 const LEFT_OUT: &str = ".git";
 /// A text file of more bytes is listed with its hash alone.
@@ -106,12 +106,16 @@ impl SkillFolder {
             listing += &format!("== {path} ({kind}, {} bytes, blake3 {})\n", file.bytes, file.hash);
             match texts.get(&file.path) {
                 Some(text) if listing.len() + text.len() <= MAX_LISTING_BYTES => {
-                    listing += text;
+                    for line in text.split_inclusive('\n') {
+                        // Only the listing begins a file.
+                        listing += if line.starts_with("== ") { "\\" } else { "" };
+                        listing += line;
+                    }
                     if !text.is_empty() && !text.ends_with('\n') {
                         listing.push('\n');
                     }
                 }
-                _ => listing += "(not shown: it is no text, or too long)\n",
+                _ => listing += "(not shown: it is not text, or too long)\n",
             }
         }
         Ok((read, listing))

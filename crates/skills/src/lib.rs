@@ -2,9 +2,9 @@
 //!
 //! # What this crate promises
 //!
-//! - **A malformed skill costs itself alone**, with one line that says everything that is wrong with it.
+//! - **A malformed skill affects no other**, and one line says everything that is wrong with it.
 //! - **What was hashed is what is used.** A folder is read once, through open descriptors; its hash covers every file.
-//! - **No link leads out.** Neither a skill nor a file of it can stand for something elsewhere.
+//! - **No link leads out.** Neither a skill nor a file in it can be a link to something outside.
 //! - **Everything is bounded**: depth, number of files, bytes.
 //! - **Nothing here decides about trust.** The caller knows which hashes the user has agreed to.
 //!

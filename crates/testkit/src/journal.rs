@@ -59,6 +59,7 @@ struct Inner {
     release_refusal: Option<Error>,
     read_takes: Duration,
     record_times: RecordTimes,
+    append_time: Option<At>,
     records_read: usize,
     read_refusal: Option<Error>,
     listing_refusal: Option<Error>,
@@ -193,6 +194,11 @@ impl FaultyJournal {
         self.inner.lock().unwrap().record_times = times;
     }
 
+    /// What is appended from now on was appended at this time, to its appender and to readers.
+    pub fn set_append_time(&self, at: At) {
+        self.inner.lock().unwrap().append_time = Some(at);
+    }
+
     /// The records that were read so far, in all streams.
     pub fn records_read(&self) -> usize {
         self.inner.lock().unwrap().records_read
@@ -307,7 +313,17 @@ impl Journal for FaultyJournal {
         };
         let failure = self.inner.lock().unwrap().failure_after_commit.take_if(is_described);
         let journal = self.journal.clone();
-        let records = self.request(async move { journal.append(append).await }).await;
+        let mut records = self.request(async move { journal.append(append).await }).await;
+        let (append_time, times) = {
+            let inner = self.inner.lock().unwrap();
+            (inner.append_time, inner.record_times.clone())
+        };
+        if let (Some(at), Ok(records)) = (append_time, &mut records) {
+            for record in records {
+                record.at = at;
+                times.lock().unwrap().insert((record.stream.clone(), record.seq), at);
+            }
+        }
         if let (Some((_, error)), Ok(_)) = (failure, &records) {
             return Err(error);
         }

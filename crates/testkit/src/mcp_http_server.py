@@ -1,7 +1,7 @@
 """An MCP server for tests over HTTP, with a small authorization server in the same process.
 
 Arguments: --login: requests need a token; --expires SECONDS: how long a token lasts; --issuer URL: where the metadata says that one logs
-in, in place of here; --end-on-stdin: ends when standard input does. It prints its port as the first line. The file `http.log` gets a line for each request
+in, in place of here; --sessions: has sessions, which are forgotten once a file `forget.sessions` is there; --port N; --end-on-stdin: ends when standard input does. It prints its port as the first line. The file `http.log` gets a line for each request
 and each token that was given. While a file `no-discovery` is there, it says nothing about where one logs in.
 """
 import base64, hashlib, json, os, secrets, sys, threading, time, urllib.parse
@@ -12,6 +12,7 @@ folder = os.getcwd()
 tokens = {}  # token -> (scopes, until)
 codes = {}  # code -> (challenge, scopes)
 renewals = {}  # renewal token -> scopes; each is taken once
+sessions = set()
 
 
 def option(name, default):
@@ -34,8 +35,13 @@ TOOLS = [
     tool("huge", "Answers with more than fits"),
     tool("endless", "Answers with events that never end"),
     tool("broken", "Answers with what is no message"),
+    tool("cut", "Begins to answer, and hangs up"),
     tool("write", "Needs more rights than reading"),
 ]
+
+
+# As the example of an SDK answers.
+NO_SESSION = {"jsonrpc": "2.0", "error": {"code": -32000, "message": "Bad Request: No valid session ID provided"}}
 
 
 class Handler(BaseHTTPRequestHandler):
@@ -53,6 +59,9 @@ class Handler(BaseHTTPRequestHandler):
         self.send_response(status)
         self.send_header("Content-Type", "application/json")
         self.send_header("Content-Length", str(len(data)))
+        if "--sessions" in arguments:
+            # No call meets a connection that is just being closed.
+            self.send_header("Connection", "close")
         for name, value in headers:
             self.send_header(name, value)
         self.end_headers()
@@ -78,6 +87,8 @@ class Handler(BaseHTTPRequestHandler):
             log(f"authorize {query.get('scope', '')}")
             back = query["redirect_uri"] + "?" + urllib.parse.urlencode({"code": code, "state": query["state"]})
             return self.answer(302, b"", [("Location", back)])
+        if self.path == "/mcp" and "--sessions" in arguments:
+            return self.answer(400, NO_SESSION)
         self.answer(405 if self.path == "/mcp" else 404, b"")
 
     def do_DELETE(self):
@@ -100,9 +111,19 @@ class Handler(BaseHTTPRequestHandler):
         if "--login" in arguments and method == "tools/call" and message["params"]["name"] == "write" and "write" not in scopes.split():
             challenge = f'Bearer error="insufficient_scope", scope="write", resource_metadata="{self.base}/.well-known/oauth-protected-resource/mcp"'
             return self.answer(403, {"error": "insufficient_scope"}, [("WWW-Authenticate", challenge)])
+        if os.path.exists(os.path.join(folder, "forget.sessions")):
+            os.remove(os.path.join(folder, "forget.sessions"))
+            sessions.clear()
+        if "--sessions" in arguments and method not in ("initialize", "server/discover") and self.headers.get("Mcp-Session-Id") not in sessions:
+            return self.answer(400, NO_SESSION)
         if "id" not in message:
             return self.answer(202, b"")
+        headers = []
         if method == "initialize":
+            if "--sessions" in arguments:
+                session = secrets.token_hex(8)
+                sessions.add(session)
+                headers = [("Mcp-Session-Id", session)]
             result = {"protocolVersion": "2025-11-25", "capabilities": {"tools": {}}, "serverInfo": {"name": "http", "version": "1"}}
         elif method == "tools/list":
             result = {"tools": TOOLS}
@@ -110,7 +131,7 @@ class Handler(BaseHTTPRequestHandler):
             return self.call(message)
         else:
             return self.answer(200, {"jsonrpc": "2.0", "id": message["id"], "error": {"code": -32601, "message": f"no method {method}"}})
-        self.answer(200, {"jsonrpc": "2.0", "id": message["id"], "result": result})
+        self.answer(200, {"jsonrpc": "2.0", "id": message["id"], "result": result}, headers)
 
     def call(self, message):
         name, text = message["params"]["name"], message["params"].get("arguments", {}).get("text", "")
@@ -126,6 +147,16 @@ class Handler(BaseHTTPRequestHandler):
             self.send_header("Transfer-Encoding", "chunked")
             self.end_headers()
             return self.pour(b"data: " + b"x" * (1 << 20), None)
+        if name == "cut":
+            self.send_response(200)
+            self.send_header("Content-Type", "text/event-stream")
+            self.send_header("Transfer-Encoding", "chunked")
+            self.end_headers()
+            event = b"id: 1\ndata: \n\n"
+            self.wfile.write(b"%x\r\n%s\r\n0\r\n\r\n" % (len(event), event))
+            return
+        if name == "write":
+            log(f"write {text}")
         if name == "broken":
             return self.answer(200, b"<html>hello</html>")
         if name == "authorization":

@@ -1,9 +1,9 @@
 """An MCP server for tests, over its standard input and output.
 
 Arguments: --late SECONDS before the first answer; --modern: the stateless protocol, with tasks; --noise: prints what is no message;
---many N: N more tools. It has the resources `note://…` and the prompt `plan`. The file `calls.log` gets a line for each call that has an effect; the file `tools.txt`, if it is there, has the
+--many N: N more tools. --early: from before the stateless protocol, so that its first message ends the server. It has the resources `note://…` and the prompt `plan`. The file `calls.log` gets a line for each call that has an effect; the file `tools.txt`, if it is there, has the
 names of further tools, one a line; while there is a file `other.schema`, echo takes other arguments. A task ends once there is a file `task.done`, or after --polls N
-polls; with --task-asks it asks the user first. With --schemas BYTES each schema is that large. While there is a file `list.hangs`, it does not list its tools. If there is a file `die.on.poll`, the next poll removes it and ends the server.
+polls; with --task-asks it asks the user first. With --schemas BYTES each schema is that large. While there is a file `strict.schema`, all arguments are required. While there is a file `list.hangs`, it does not list its tools. If there is a file `die.on.poll`, the next poll removes it and ends the server.
 """
 import json, os, sys, time
 
@@ -29,6 +29,8 @@ def tool(name, description, hints=None, fields=("text",)):
     schema = {"type": "object", "properties": {field: {"type": "string"} for field in fields}}
     if "--schemas" in arguments:
         schema["properties"]["text"] = {"type": "string", "description": "x" * int(option("--schemas", "0"))}
+    if os.path.exists("strict.schema"):
+        schema["required"] = list(fields)
     return {"name": name, "description": description, "inputSchema": schema, "annotations": hints or {}}
 
 
@@ -101,7 +103,8 @@ def prompt(params):
 
 
 def call(identifier, params):
-    name, given = params["name"], params.get("arguments", {}).get("text", "")
+    name, arguments_of_call = params["name"], params.get("arguments", {})
+    given = arguments_of_call.get("words", "") or arguments_of_call.get("text", "")
     if name == "echo" and given == "for ever":
         log("echo for ever")
         return None
@@ -166,6 +169,8 @@ for line in sys.stdin:
             log(method)
         continue
     result = None
+    if method == "server/discover" and "--early" in arguments:
+        sys.exit("1 validation error for ClientRequest")
     if method == "server/discover" and modern:
         result = {"resultType": "complete", "supportedVersions": ["2026-07-28"], "ttlMs": 0, "cacheScope": "private",
                   "capabilities": {"tools": {"listChanged": True}, "resources": {}, "prompts": {}, "extensions": {"io.modelcontextprotocol/tasks": {}}}, "serverInfo": {"name": "test", "version": "1"}}

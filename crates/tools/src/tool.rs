@@ -203,12 +203,14 @@ pub struct SessionTask {
     pub is_waiting: bool,
     /// How the subagent is doing, if it is one and was asked about.
     pub subagent: Option<SubagentStatus>,
+    /// The other node that has the command, where several share the journal.
+    pub other_node: Option<String>,
 }
 
 impl From<TaskStarted> for SessionTask {
     /// A task without any other record.
     fn from(started: TaskStarted) -> Self {
-        Self { started, ended: None, told: None, is_waiting: false, subagent: None }
+        Self { started, ended: None, told: None, is_waiting: false, subagent: None, other_node: None }
     }
 }
 

@@ -62,7 +62,7 @@ use crate::wire::{ProtocolVersion, version2 as wire_version2};
 
 pub(crate) use open_request::OpenRequest;
 
-/// How long after a failure the session of an open prompt is followed again, and how often that is tried.
+/// How long to wait after a failure before the session of an open prompt is followed again, and how many times to try.
 const REFOLLOW_INTERVAL: Duration = Duration::from_millis(500);
 const MAX_FAILED_FOLLOWS: u32 = 20;
 
@@ -117,10 +117,12 @@ pub(crate) struct SessionTask {
     options: SessionOptions,
     /// `None` before the session has begun.
     fold: Option<UpdateFold>,
+    /// The mode that was chosen before. It begins no session: some editors choose one for each thread that they open.
+    first_mode: Option<PermissionMode>,
     follower: Option<Follower>,
     /// The last record that was folded.
     seen: Seq,
-    /// Records of the past are shown, or only folded.
+    /// Whether records of the past are shown or only folded.
     replay: Replay,
     open_turn: Option<u64>,
     /// The turn that the editor has cancelled.
@@ -130,12 +132,16 @@ pub(crate) struct SessionTask {
     /// Images of inputs that the model has not got yet.
     images: HashMap<Seq, Vec<Image>>,
     slash_ends: (mpsc::Sender<SlashEnd>, mpsc::Receiver<SlashEnd>),
+    /// Slash commands that are being carried out, such as a compaction. In version 2 their prompts are answered already.
+    running_commands: usize,
+    /// How many of them the editor has cancelled.
+    cancelled_commands: usize,
     /// The prompts of MCP servers that the editor lists as commands, and new lists of them.
     server_prompts: Vec<PromptEntry>,
     prompt_lists: (mpsc::Sender<Vec<PromptEntry>>, mpsc::Receiver<Vec<PromptEntry>>),
     /// The skills that the editor lists as commands.
     skills: Vec<SkillCommand>,
-    /// How often the session could not be followed, one time after the other.
+    /// Failed attempts to follow the session in a row.
     failed_follows: u32,
 }
 
@@ -168,6 +174,7 @@ impl SessionTask {
             setup,
             options,
             fold: None,
+            first_mode: None,
             follower: None,
             seen: 0,
             replay: Replay::Over,
@@ -177,6 +184,8 @@ impl SessionTask {
             questions: AskedQuestions::new(),
             images: HashMap::new(),
             slash_ends: mpsc::channel(4),
+            running_commands: 0,
+            cancelled_commands: 0,
             server_prompts: Vec::new(),
             prompt_lists: mpsc::channel(4),
             skills: Vec::new(),
@@ -202,6 +211,8 @@ impl SessionTask {
                     Some(command) => self.carry_out(command).await,
                     None => {
                         self.fail_prompts(|| Error::SessionLeft).await;
+                        // A session that was opened again asks anew.
+                        self.withdraw_requests().await;
                         Ok(Next::Close)
                     }
                 },
@@ -211,7 +222,7 @@ impl SessionTask {
                     Ok(Next::GoOn)
                 }
                 Some(end) = slash_ends.1.recv() => self.end_slash(end).await.map(|()| Next::GoOn),
-                followed = next_followed(follower) => self.see(followed).await.map(|()| Next::GoOn),
+                followed = next_followed(follower) => self.handle_followed(followed).await.map(|()| Next::GoOn),
                 () = tokio::time::sleep(REFOLLOW_INTERVAL), if must_refollow => {
                     self.refollow().await.map(|()| Next::GoOn)
                 }
@@ -258,7 +269,7 @@ impl SessionTask {
                     self.end_prompt(&prompt, StopReason::Cancelled).await;
                 }
                 self.withdraw_requests().await;
-                self.take_servers_back();
+                self.end_editor_servers();
                 self.setup.outbox.reply(&id, cancelled.map(|()| json!({}))).await;
                 return Ok(Next::Close);
             }
@@ -272,11 +283,11 @@ impl SessionTask {
 
     /// Puts a prompt into the inbox. It is answered when its turn ends.
     async fn prompt(&mut self, id: &Value, message: UserMessage) -> Result<()> {
-        if let Some(question) = self.questions.awaiting_prompt() {
-            return self.answer_by_prompt(id, &question, &message.text).await;
-        }
         if let Some(command) = slash::parse(&message) {
             return self.start_slash(id, command).await;
+        }
+        if let Some(question) = self.questions.awaiting_prompt() {
+            return self.answer_by_prompt(id, &question, &message.text).await;
         }
         self.begin().await?;
         let message = self.start_skill(message).await;
@@ -294,13 +305,13 @@ impl SessionTask {
         Ok(())
     }
 
-    /// Cancels the turn that runs, and prompts that wait for something else.
+    /// Cancels the turn or the command that runs, and prompts that wait for something else.
     async fn cancel(&mut self) -> Result<()> {
         for id in self.prompts.take_without_turn() {
             self.end_prompt(&id, StopReason::Cancelled).await;
         }
-        if self.open_turn.is_some() || !self.prompts.is_empty() {
-            self.cancelled_turn = self.open_turn;
+        if self.open_turn.is_some() || self.running_commands > 0 || !self.prompts.is_empty() {
+            (self.cancelled_turn, self.cancelled_commands) = (self.open_turn, self.running_commands);
             self.setup.session.order(OrderKind::Cancel).await?;
         }
         Ok(())
@@ -309,10 +320,13 @@ impl SessionTask {
     async fn choose(&mut self, choice: Choice) -> Result<()> {
         match choice {
             Choice::Mode(mode) => {
-                self.begin().await?;
-                self.setup.session.set_permission_mode(mode).await?;
-                // The worker takes the order, and its record is followed like everything else.
-                self.follow_closely().await?;
+                if self.fold.is_some() {
+                    self.setup.session.set_permission_mode(mode).await?;
+                    // The worker takes the order, and its record is followed like everything else.
+                    self.follow_closely().await?;
+                } else {
+                    self.first_mode = Some(mode);
+                }
                 self.set_shown_mode(mode).await;
             }
             Choice::Model(name) => {
@@ -344,13 +358,16 @@ impl SessionTask {
             let SessionSetup { session, work_dir, features, .. } = &self.setup;
             session.create_in(work_dir).await?;
             let id = session.id().ok_or(Error::SessionEnded)?;
+            if let Some(mode) = self.first_mode {
+                session.set_permission_mode(mode).await?;
+            }
             self.fold = Some(UpdateFold::new(id, work_dir.clone(), *features));
-            self.bring_servers(id);
+            self.start_editor_servers(id);
         }
         Ok(())
     }
 
-    /// Lets the worker of this process take the session, unless another process has it, and follows it from its first word on.
+    /// Wakes the session's worker, in this process unless another one has the session, and follows it so that no live event is missed.
     async fn follow_closely(&mut self) -> Result<()> {
         // Another process that holds the session is woken by what comes into the inbox.
         let _ = self.setup.session.wake().await;
@@ -378,8 +395,8 @@ impl SessionTask {
         }
     }
 
-    /// Shows something that happened.
-    async fn see(&mut self, followed: longhaul_agent::Result<Option<Followed>>) -> Result<()> {
+    /// Handles what the follower saw next.
+    async fn handle_followed(&mut self, followed: longhaul_agent::Result<Option<Followed>>) -> Result<()> {
         let followed = match followed {
             Ok(Some(followed)) => followed,
             Ok(None) => {
@@ -401,7 +418,7 @@ impl SessionTask {
             Followed::Record(record, _) => {
                 let folded = fold.apply_record(&record);
                 self.seen = record.seq;
-                self.see_record(&record).await?;
+                self.handle_record(&record).await?;
                 self.show_folded(folded).await
             }
         }
@@ -414,13 +431,13 @@ impl SessionTask {
         let head = head.map_err(longhaul_agent::Error::from)?.seq;
         while self.seen < head && self.follower.is_some() {
             let followed = next_followed(&mut self.follower).await;
-            self.see(followed).await?;
+            self.handle_followed(followed).await?;
         }
         Ok(())
     }
 
-    /// What a record means for prompts and questions.
-    async fn see_record(&mut self, record: &Record) -> Result<()> {
+    /// Updates prompts and questions for a record.
+    async fn handle_record(&mut self, record: &Record) -> Result<()> {
         match SessionRecord::decode(record) {
             Ok(SessionRecord::TurnStarted(started)) => {
                 self.open_turn = Some(started.turn);
@@ -450,7 +467,7 @@ impl SessionTask {
     async fn show_folded(&mut self, folded: Vec<Folded>) -> Result<()> {
         for folded in folded {
             match folded {
-                // Notices are about now.
+                // A notice about the past says nothing useful.
                 Folded::Update(SessionUpdate::Notice { .. }) if self.replay != Replay::Over => {}
                 Folded::Update(update) => self.show(update).await,
                 Folded::Input { seq, text, .. } if self.version() == ProtocolVersion::V2 => {
@@ -464,7 +481,7 @@ impl SessionTask {
                     self.options.model = model;
                     self.show_config_options().await;
                 }
-                // The answer to `session/load` has the mode and the model of now.
+                // The answer to `session/load` has the present mode and model.
                 Folded::ModeChanged(_) | Folded::ModelChanged(_) => {}
                 Folded::TurnEnded { turn, end } => self.end_turn(turn, &end).await?,
             }
@@ -500,12 +517,12 @@ impl SessionTask {
         }
         let prompts = self.prompts.take_of_turn(turn);
         if let (false, Some(plan)) = (prompts.is_empty(), self.questions.open_plan()) {
-            // The turn that carries the plan out belongs to the prompt that asked for it.
+            // The turn that carries out the plan belongs to the prompt that asked for the plan.
             prompts.into_iter().for_each(|id| self.prompts.push(id, AwaitedEnd::Plan(plan)));
             return Ok(());
         }
         let failure = longhaul_transcript::turn_failure_text(end.outcome, end.error.as_deref());
-        // A failure is the answer to the prompt. Where there is none, and for a limit, which is no error, it is shown.
+        // A failure is the answer to its prompt. It is shown as text if no prompt waits, and so is a limit, which is not an error.
         let has_answer = !prompts.is_empty() || self.version() == ProtocolVersion::V2;
         let is_answer = end.outcome == Outcome::Failed && has_answer;
         if let Some(failure) = failure.filter(|_| end.outcome != Outcome::Cancelled && !is_answer) {
@@ -534,7 +551,7 @@ impl SessionTask {
         Ok(())
     }
 
-    /// Says something that is not the model's.
+    /// Shows a text of the runtime, not of the model.
     async fn remark(&self, text: &str, kind: &str) {
         let message_id = format!("{}/remark/{}", self.setup.editor_id, self.seen);
         let chunk = MessageChunk::remark(message_id, format!("{text}\n"), kind);
@@ -567,7 +584,7 @@ impl SessionTask {
     }
 }
 
-/// What the follower sees next. Without a follower, nothing comes.
+/// What the follower sees next. Waits for ever without a follower.
 async fn next_followed(follower: &mut Option<Follower>) -> longhaul_agent::Result<Option<Followed>> {
     match follower {
         Some(follower) => follower.step().await,

@@ -52,7 +52,7 @@ impl SessionTask {
         self.show_commands().await;
         self.list_prompts().await;
         if replay != Replay::Over
-            && let Err(error) = self.go_on().await
+            && let Err(error) = self.resume_open_work().await
         {
             self.remark(&error.to_string(), "error").await;
         }
@@ -65,7 +65,7 @@ impl SessionTask {
         let id = session.id().ok_or(Error::SessionEnded)?;
         self.fold = Some(UpdateFold::new(id, self.setup.work_dir.clone(), self.setup.features));
         self.replay = replay;
-        self.bring_servers(id);
+        self.start_editor_servers(id);
         let head = session.journal().head(&StreamName::session(id)).await?.seq;
         let mut follower = session.follow(0).await?;
         while self.seen < head {
@@ -73,7 +73,7 @@ impl SessionTask {
             if matches!(followed, Ok(None)) {
                 return Err(Error::SessionEnded);
             }
-            self.see(followed).await?;
+            self.handle_followed(followed).await?;
         }
         self.follower = Some(follower);
         self.replay = Replay::Over;
@@ -81,7 +81,7 @@ impl SessionTask {
     }
 
     /// Asks open questions again, and lets a turn that no process runs go on.
-    async fn go_on(&mut self) -> Result<()> {
+    async fn resume_open_work(&mut self) -> Result<()> {
         self.show_open_state().await;
         let session = self.setup.session.clone();
         for question in session.open_questions().await? {

@@ -82,7 +82,7 @@ impl PendingPrompts {
         self.take(|awaited| awaited == AwaitedEnd::Turn(turn))
     }
 
-    /// Removes the prompts whose input was taken back.
+    /// Removes the prompts whose input was withdrawn.
     pub(super) fn withdraw(&mut self, withdrawn: InputId) -> Vec<Value> {
         self.take(|awaited| matches!(awaited, AwaitedEnd::Input { input, .. } if input == withdrawn))
     }
@@ -97,11 +97,12 @@ impl PendingPrompts {
         self.take(|awaited| awaited == AwaitedEnd::Plan(plan))
     }
 
-    /// Removes the prompt with this id. False if it was answered.
-    pub(super) fn remove(&mut self, id: &Value) -> bool {
-        let count = self.0.len();
-        self.0.retain(|(prompt, _)| prompt != id);
-        self.0.len() < count
+    /// Removes the prompt with this id that waits for a slash command. False if it was answered.
+    pub(super) fn remove_command(&mut self, id: &Value) -> bool {
+        let is_its = |(prompt, awaited): &(Value, AwaitedEnd)| prompt == id && *awaited == AwaitedEnd::Slash;
+        // An editor may use an id twice, also that of a prompt that waits for its turn.
+        let place = self.0.iter().position(is_its);
+        place.map(|place| self.0.remove(place)).is_some()
     }
 
     /// Removes all prompts.

@@ -1,5 +1,5 @@
-//! Questions of the session that the editor asks its user. A question is a record: another client may answer it first, and then the editor is
-//! told to stop asking.
+//! Questions of the session that the editor puts to its user. A question is a record: if another client answers it first, the editor
+//! is told to stop asking.
 
 use longhaul_protocol::{Answer, Answered, Question, QuestionId, QuestionKind};
 use serde_json::{Value, json};
@@ -41,7 +41,7 @@ impl AskedQuestions {
     pub(super) async fn next_decision(&mut self) -> Decided {
         match self.decided.1.recv().await {
             Some(decided) => decided,
-            // The sender stands beside the receiver.
+            // The channel can't be closed: this struct has its sender too.
             None => std::future::pending().await,
         }
     }
@@ -82,7 +82,7 @@ impl SessionTask {
         let form = Form::of(&question, self.setup.features.forms);
         let request = match form {
             Form::Prompt => {
-                self.ask_in_words(&question, "answer with your next message").await;
+                self.ask_as_text(&question, "answer with your next message").await;
                 None
             }
             Form::Options | Form::TextField => Some(self.request_answer(&question, form).await),
@@ -129,8 +129,8 @@ impl SessionTask {
         sent.id
     }
 
-    /// Asks where the editor has no other way: as text. The prompts of the turn are answered, so that the user can send another one.
-    async fn ask_in_words(&mut self, question: &Question, hint: &str) {
+    /// Asks as text, for an editor that has no form for the question. The turn's prompts are answered, so that the user can send the next one.
+    async fn ask_as_text(&mut self, question: &Question, hint: &str) {
         self.remark(&format!("{}\n\n({hint})", question.text), "question").await;
         let mut prompts = self.prompts.take_of_turn(self.open_turn);
         prompts.extend(self.prompts.take_of_plan(question.id));
@@ -167,14 +167,14 @@ impl SessionTask {
                     Err(error) => Err(error.into()),
                 }
             }
-            // The editor says so, too, when the user has cancelled the turn already.
+            // The editor also says this if the user has already cancelled the turn.
             Decision::Cancel if self.open_turn.is_some() && self.cancelled_turn == self.open_turn => Ok(()),
             Decision::Cancel => self.cancel().await,
             Decision::Unable(reason) => {
                 asked.form = Form::Prompt;
                 let question = asked.question.clone();
                 let hint = format!("the editor can't ask this ({reason}); answer with your next message");
-                self.ask_in_words(&question, &hint).await;
+                self.ask_as_text(&question, &hint).await;
                 Ok(())
             }
         }

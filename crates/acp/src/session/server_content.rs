@@ -15,17 +15,17 @@ use super::{SessionTask, SlashEnd};
 use crate::error::{Error, Result};
 use crate::wire::update::SessionUpdate;
 
-/// How often a list that servers have been asked for is looked at.
+/// How often to check whether servers have answered with their lists.
 const LIST_POLL_INTERVAL: Duration = Duration::from_millis(100);
 
 impl SessionTask {
-    /// Gives the session the servers of the editor. One that the session has already goes on.
-    pub(super) fn bring_servers(&self, id: SessionId) {
+    /// Gives the session the servers of the editor. A server that it has already goes on running.
+    pub(super) fn start_editor_servers(&self, id: SessionId) {
         self.setup.runtime.set_session_servers(id, self.setup.servers.clone());
     }
 
     /// Ends the servers of the editor.
-    pub(super) fn take_servers_back(&self) {
+    pub(super) fn end_editor_servers(&self) {
         if let Some(id) = self.setup.session.id() {
             self.setup.runtime.set_session_servers(id, Default::default());
         }
@@ -44,6 +44,7 @@ impl SessionTask {
     pub(super) fn start_attaching(&mut self, id: &Value, message: UserMessage, servers: SessionServers) {
         self.prompts.push(id.clone(), AwaitedEnd::Slash);
         let (ends, prompt) = (self.slash_ends.0.clone(), id.clone());
+        self.running_commands += 1;
         tokio::spawn(async move {
             let attached = servers.attach(message).await;
             let outcome =

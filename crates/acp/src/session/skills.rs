@@ -38,7 +38,7 @@ impl SessionTask {
         found.await.unwrap_or_default()
     }
 
-    /// The message that starts a skill, if this one does; else this one. The skill is looked for now.
+    /// The message to send for this one: `/NAME` of a skill becomes the request to use it. Skills are looked up now.
     pub(super) async fn start_skill(&self, message: UserMessage) -> UserMessage {
         let Some(line) = message.text.trim().strip_prefix('/') else { return message };
         let (name, arguments) = line.split_once(char::is_whitespace).unwrap_or((line, ""));

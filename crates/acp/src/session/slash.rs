@@ -33,7 +33,7 @@ impl SlashLine {
     }
 }
 
-/// What came of a command.
+/// The outcome of a command.
 pub(super) enum SlashOutcome {
     Said(String),
     /// The turn with this number ended.
@@ -97,7 +97,7 @@ pub(super) fn parse(message: &UserMessage) -> Option<SlashLine> {
     let (name, words) = line.split_once(char::is_whitespace).unwrap_or((line, ""));
     let command = SlashCommand::ALL.into_iter().find(|command| command.name() == name)?;
     let words = words.trim().to_owned();
-    // What follows a command without arguments makes it a message.
+    // A command that takes no arguments, with text after it, is a message.
     (words.is_empty() || command.hint().is_some()).then_some(SlashLine { command, words })
 }
 
@@ -106,12 +106,13 @@ impl SessionTask {
     pub(super) async fn start_slash(&mut self, id: &Value, line: SlashLine) -> Result<()> {
         self.begin().await?;
         self.follow_closely().await?;
+        let status = self.status_text().await?;
         match self.version() {
             ProtocolVersion::V1 => self.prompts.push(id.clone(), AwaitedEnd::Slash),
             ProtocolVersion::V2 => self.accept_command(id, &line.text()).await,
         }
         let (session, ends, prompt) = (self.setup.session.clone(), self.slash_ends.0.clone(), id.clone());
-        let status = self.status_text().await?;
+        self.running_commands += 1;
         tokio::spawn(async move {
             let outcome = match line.command {
                 SlashCommand::Status => Ok(SlashOutcome::Said(status)),
@@ -125,11 +126,15 @@ impl SessionTask {
     /// Answers the prompt of a command.
     pub(super) async fn end_slash(&mut self, end: SlashEnd) -> Result<()> {
         let SlashEnd { prompt, outcome } = end;
+        let is_cancelled = self.cancelled_commands > 0;
+        self.running_commands = self.running_commands.saturating_sub(1);
+        self.cancelled_commands = self.cancelled_commands.saturating_sub(1);
         // What the command did is shown before its prompt is answered.
         self.show_recorded().await?;
-        let is_awaited = self.prompts.remove(&prompt);
+        let is_awaited = self.prompts.remove_command(&prompt);
         if self.version() == ProtocolVersion::V2 && !matches!(outcome, Ok(SlashOutcome::Message(_))) {
-            return self.end_accepted_slash(&prompt, is_awaited, outcome).await;
+            let reason = if is_cancelled { StopReason::Cancelled } else { StopReason::EndTurn };
+            return self.end_accepted_slash(&prompt, is_awaited, outcome, reason).await;
         }
         // The editor may have cancelled it.
         if !is_awaited {
@@ -156,27 +161,28 @@ impl SessionTask {
         Ok(())
     }
 
-    /// Shows what came of a command in version 2, where its prompt is answered already. What could not be attached is the answer to
-    /// its prompt.
+    /// Shows the outcome of a command in version 2, whose prompt has its answer already. A failure to attach something is the answer
+    /// to the prompt.
     async fn end_accepted_slash(
         &mut self,
         prompt: &Value,
         is_awaited: bool,
         outcome: Result<SlashOutcome>,
+        reason: StopReason,
     ) -> Result<()> {
         let text = match outcome {
             Err(error) if is_awaited => {
                 self.setup.outbox.reply::<Value>(prompt, Err(error)).await;
                 return Ok(());
             }
-            // Its end tells the state.
+            // The end of its turn shows the state.
             Ok(SlashOutcome::Turn(_) | SlashOutcome::Message(_)) => return Ok(()),
             Ok(SlashOutcome::Said(text)) => text,
             Err(error) => error.to_string(),
         };
         self.remark(&text, "command").await;
         if self.open_turn.is_none() {
-            self.show_state(json!({"state": "idle", "stopReason": StopReason::EndTurn})).await;
+            self.show_state(json!({"state": "idle", "stopReason": reason})).await;
         }
         Ok(())
     }

@@ -1,5 +1,5 @@
-//! What a session does differently for an editor that speaks version 2: a prompt is answered when it is on record, and the state of
-//! the session is told by itself.
+//! What a session does differently for an editor that speaks version 2: a prompt is answered as soon as it is on record, and the
+//! state of the session is an update of its own.
 
 use longhaul_jsonrpc::RpcError;
 use longhaul_protocol::Seq;
@@ -25,8 +25,8 @@ impl SessionTask {
         }
     }
 
-    /// Answers a prompt that becomes no message of the session: a command, or the answer to a question. Nothing is left to do in
-    /// version 1, where its end is its answer.
+    /// Answers a prompt that is not a message of the session: a command, or the answer to a question. Does nothing in version 1, where
+    /// the end of the prompt is its answer.
     pub(super) async fn accept_command(&self, id: &Value, text: &str) {
         if self.version() == ProtocolVersion::V2 {
             let message_id = self.prompt_message_id(id);

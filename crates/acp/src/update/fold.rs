@@ -1,7 +1,7 @@
 //! The fold from records and live events to updates.
 //!
 //! `session/load` gives it all records from the first one on, and then it goes on with what happens. So the past looks the same as it did
-//! when it happened, apart from text that was discarded since: an editor can't take text back, so a remark behind it says that it does
+//! when it happened, except for text that was discarded since: an editor can't take text back, so a remark after it says that it does
 //! not count, and the next load leaves it out.
 
 use std::collections::{HashMap, HashSet};
@@ -20,7 +20,7 @@ use super::tool_call::{finished_call, plan_of, started_call};
 use crate::wire::params::ClientFeatures;
 use crate::wire::update::{MessageChunk, SessionUpdate, ToolStatus};
 
-/// Behind text of an answer that broke off.
+/// Shown after the text of an answer that broke off.
 const DISCARDED: &str = "\n\n*[This answer broke off and does not count; the model is asked again.]*\n\n";
 
 /// What follows from a record or an event.
@@ -47,7 +47,7 @@ pub(crate) struct UpdateFold {
     session: SessionId,
     work_dir: PathBuf,
     features: ClientFeatures,
-    /// The record that began the attempt whose text comes.
+    /// The record that began the attempt whose text is streamed now.
     attempt: Seq,
     message: StreamedText,
     thought: StreamedText,
@@ -105,7 +105,7 @@ impl UpdateFold {
                 self.end_answer(&mut folded);
                 self.attempt = record.seq;
             }
-            "block" => self.see_block(record),
+            "block" => self.complete_block(record),
             _ => {}
         }
         for update in self.transcript.apply(record) {
@@ -140,8 +140,8 @@ impl UpdateFold {
         }
     }
 
-    /// A block of the answer is complete. Whether it counts, the end of the attempt says.
-    fn see_block(&mut self, record: &Record) {
+    /// Completes a block of the answer. The end of the attempt says whether it counts.
+    fn complete_block(&mut self, record: &Record) {
         let Ok(SessionRecord::Block(block)) = SessionRecord::decode(record) else { return };
         match block.item {
             Item::Text { .. } => self.message.end_block(),

@@ -40,7 +40,7 @@ pub(crate) fn finished_call(call: &Call, folder: &Path) -> ToolCall {
     if content.is_empty() && !output.trim().is_empty() {
         content.push(ToolContent::text(fenced(&output)));
     }
-    // Only the diff says where in the file.
+    // Only the diff has the line in the file.
     changed.dedup_by(|later, earlier| later.path == earlier.path);
     ToolCall {
         tool_call_id: call.call.to_string(),
@@ -83,7 +83,7 @@ pub(crate) fn plan_of(call: &Call) -> Option<Vec<PlanEntry>> {
     Some(list.into_iter().map(entry).collect())
 }
 
-/// A text in a fence that it can't end: an editor renders Markdown, and what a tool printed is not meant as such.
+/// A text in a fence that it can't close: editors render Markdown, and the output of a tool is not Markdown.
 pub(crate) fn fenced(text: &str) -> String {
     let longest = text.split(|letter| letter != '`').map(str::len).max().unwrap_or(0);
     let fence = "`".repeat((longest + 1).max(MIN_FENCE));

@@ -6,7 +6,7 @@
 //! | `params` | what the editor sends |
 //! | `reply` | what the agent answers |
 //! | `update` | what the agent shows: `session/update`, `session/request_permission` |
-//! | `version2` | the same in version 2, which an editor gets that asks for it |
+//! | `version2` | the same in version 2, for editors that ask for it |
 //!
 //! `tests/peers` checks every line that the program sends against the published schema.
 

@@ -1,4 +1,4 @@
-//! What the editor sends. Unknown members are ignored, as the protocol wants it.
+//! What the editor sends. Unknown members are ignored, as the protocol demands.
 
 use std::path::PathBuf;
 
@@ -76,7 +76,7 @@ impl OpenSessionParams {
         self.mcp_servers.as_deref().unwrap_or_default()
     }
 
-    /// What of the request has no effect, for the editor's log.
+    /// Parts of the request that have no effect, for the editor's log.
     pub(crate) fn ignored(&self) -> Vec<String> {
         let mut ignored = Vec::new();
         if self.additional_directories.iter().flatten().next().is_some() {

@@ -11,7 +11,7 @@ use tokio::sync::{mpsc, oneshot};
 
 use crate::error::{Error, Result};
 
-/// Messages that wait to be written. A session whose editor does not read waits, and the runtime merges what it would show.
+/// The most messages that wait to be written. If the editor does not read, its sessions wait, and the runtime merges their events.
 const MAX_QUEUED_MESSAGES: usize = 256;
 
 /// Parses the parameters of a method. The error names the method.

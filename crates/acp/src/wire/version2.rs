@@ -2,7 +2,7 @@
 //!
 //! | version 1 | version 2 |
 //! | --- | --- |
-//! | a prompt is answered when its turn ends | it is answered when it is on record, with its message's id; `state_update` tells the rest |
+//! | a prompt is answered when its turn ends | it is answered when it is on record, with the id of its message; `state_update` says the rest |
 //! | `tool_call`, then `tool_call_update` | `tool_call_update` alone |
 //! | a diff has the text before and after | a diff names what changed; the text is a block beside it |
 //! | `plan`, `current_mode_update` | `plan_update`, and the mode is a config option |

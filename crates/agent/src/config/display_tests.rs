@@ -78,3 +78,22 @@ fn the_query_of_an_address_is_hidden() {
     assert_eq!(shown("https://host/v1?key=s3cret&debug"), "https://host/v1?key=…&…");
     assert_eq!(shown("https://me:s3cret@host?key=s3cret"), "https://me:…@host?key=…");
 }
+
+/// H5: the tokens that a user wrote into the config of MCP servers.
+#[test]
+fn the_secrets_of_mcp_servers_are_not_shown() {
+    let text = "[mcp.servers.docs]\nurl = \"https://me:s3cret@host/mcp?key=s3cret\"\n\
+                headers = { Authorization = \"Bearer s3cret\", X-Api-Key = \"${DOCS_KEY}\", X-Team = \"blue\" }\n";
+
+    let shown = line(text, "mcp.servers");
+
+    assert!(!shown.contains("s3cret"), "{shown}");
+    for kept in [
+        "https://me:…@host/mcp?key=…",
+        "Authorization = \"…\"",
+        "X-Api-Key = \"${DOCS_KEY}\"",
+        "X-Team = \"blue\"",
+    ] {
+        assert!(shown.contains(kept), "{kept}: {shown}");
+    }
+}

@@ -7,6 +7,7 @@ use longhaul_config::{
     ConfigFormat, Layer, LayerEntry, Layers, Origin, Origins, ResolvedSetting, hide_url_password,
     resolved_settings,
 };
+use longhaul_mcp::ServerSettings;
 use serde_json::Value as Json;
 use toml::Value;
 
@@ -50,11 +51,14 @@ pub(crate) fn put_project_layer(layers: &mut Layers<'_, Settings>, layer: Layer)
     layers.put_appending(layer, DENY);
 }
 
-/// Every key with its value and its source. Passwords in URLs are hidden.
+/// Every key with its value and its source. Passwords in URLs are hidden, and the tokens in the headers of MCP servers.
 pub(crate) fn list_settings(settings: &Settings, origins: &Origins) -> Vec<ResolvedSetting> {
-    let hide = |setting: ResolvedSetting| ResolvedSetting {
-        value: hide_password(&setting.key, setting.value),
-        ..setting
+    let hide = |setting: ResolvedSetting| {
+        let value = match setting.key.as_str() {
+            "mcp.servers" => hide_server_secrets(setting.value),
+            key => hide_password(key, setting.value),
+        };
+        ResolvedSetting { value, ..setting }
     };
     resolved_settings(settings, origins, is_used).into_iter().map(hide).collect()
 }
@@ -67,6 +71,23 @@ pub(crate) fn hide_password(key: &str, value: Json) -> Json {
         }
         _ => value,
     }
+}
+
+fn hide_server_secrets(mut servers: Json) -> Json {
+    for server in servers.as_object_mut().into_iter().flat_map(|servers| servers.values_mut()) {
+        if let Some(Json::String(address)) = server.get_mut("url") {
+            *address = hide_url_password(address);
+        }
+        let headers = server.get_mut("headers").and_then(Json::as_object_mut);
+        for (name, value) in headers.into_iter().flatten() {
+            // A value that names a variable has no secret.
+            let is_written = value.as_str().is_some_and(|value| !value.contains("${"));
+            if is_written && ServerSettings::is_secret_header(name) {
+                *value = "…".into();
+            }
+        }
+    }
+    servers
 }
 
 /// Resolves the paths of the files that a config file names against its own folder.

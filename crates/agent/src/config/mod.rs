@@ -62,7 +62,8 @@ pub struct Config {
     pub file: Option<PathBuf>,
     /// What the user should know about the config files.
     pub warnings: Vec<String>,
-    /// The MCP servers of the project's `.mcp.json`, if the user trusts it.
+    /// The MCP servers of the project: of its `longhaul.toml`, then of its `.mcp.json`, each if the user trusts the file. They are for
+    /// sessions in the work folder alone, and the user's own server of the same name is used instead.
     pub project_servers: BTreeMap<String, longhaul_mcp::ServerSettings>,
     /// The instructions of the project's file, in addition to the user's.
     pub project_instructions: Option<ProjectInstructions>,
@@ -170,7 +171,8 @@ impl Config {
         config.warnings = project.skipped;
         match project.file {
             Some(Ok(file)) => {
-                let part = file.into_part();
+                let mut part = file.into_part();
+                config.project_servers = part.take_servers();
                 put_project_layer(&mut layers, part.layer);
                 config.project_instructions = part.instructions;
                 config.warnings.extend(part.warnings);
@@ -180,7 +182,9 @@ impl Config {
             None => {}
         }
         let (servers, warnings) = project_servers::load_project_servers(&config.home, sources);
-        config.project_servers = servers;
+        for (name, settings) in servers {
+            config.project_servers.entry(name).or_insert(settings);
+        }
         config.warnings.extend(warnings);
         config.model_in_files = Some(layers.settings()?.model.name);
         let variable = sources.model_variable.as_deref().filter(|name| !name.is_empty());

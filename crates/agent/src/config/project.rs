@@ -4,9 +4,11 @@
 //! limits. It may not change keys, servers or permissions until the user has read it and run `longhaul trust`. An
 //! untrusted project may set only the keys listed here, so a new key is closed until it is listed.
 
+use std::collections::BTreeMap;
 use std::path::{Component, Path, PathBuf};
 
 use longhaul_config::{Layer, LayerEntry, Origin, TrustList, TrustState, project_file_candidates};
+use longhaul_mcp::ServerSettings;
 use longhaul_protocol::{Hash, PrintablePath};
 use longhaul_tools::{DeniedTarget, Scope, ScopeConfig, SmallFile};
 use toml::Value;
@@ -28,6 +30,7 @@ const MIN_COMPACT_SHARE: f64 = 0.3;
 const MIN_COMPACT_TOKENS: f64 = 20_000.0;
 /// Only the user's own config has schedules: they run in the whole home, and their prompts are the user's word.
 const SCHEDULE: &str = "schedule";
+const SERVERS: &str = "mcp.servers";
 const INSTRUCTIONS: &str = "agent.instructions";
 const INSTRUCTIONS_FILE: &str = "agent.instructions_file";
 
@@ -76,6 +79,8 @@ pub struct DisallowedKey {
 /// The instructions of a project to the agent. They are added after the user's.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ProjectInstructions {
+    /// The project's folder: sessions elsewhere are not told them.
+    pub folder: PathBuf,
     /// The file that contains them.
     pub file: PathBuf,
     /// The instructions.
@@ -119,6 +124,27 @@ pub(crate) struct ProjectPart {
     pub(crate) layer: Layer,
     pub(crate) instructions: Option<ProjectInstructions>,
     pub(crate) warnings: Vec<String>,
+}
+
+impl ProjectInstructions {
+    /// Whether sessions in this folder are told them.
+    pub(crate) fn are_for(&self, work_dir: &Path) -> bool {
+        work_dir.starts_with(&self.folder)
+            || work_dir.canonicalize().is_ok_and(|work_dir| work_dir.starts_with(&self.folder))
+    }
+}
+
+impl ProjectPart {
+    /// Takes the MCP servers out of the layer, because they don't replace the user's, and belong to the project's folder alone. Only a
+    /// trusted file has any.
+    pub(crate) fn take_servers(&mut self) -> BTreeMap<String, ServerSettings> {
+        let Some(entry) = self.layer.0.remove(SERVERS) else { return BTreeMap::new() };
+        let origin = entry.origin;
+        entry.value.try_into().unwrap_or_else(|error| {
+            self.warnings.push(format!("{origin}: ignoring {SERVERS}: {error}"));
+            BTreeMap::new()
+        })
+    }
 }
 
 impl ProjectFile {
@@ -246,7 +272,8 @@ impl ProjectFile {
         if let Some((file, entry)) = named.as_ref().and_then(|entry| Some((entry.value.as_str()?, entry))) {
             match read_user_file(Path::new(file)) {
                 Ok(Some(text)) => {
-                    self.instructions = Some(ProjectInstructions { file: PathBuf::from(file), text });
+                    let folder = self.path.parent().unwrap_or(Path::new("/")).to_owned();
+                    self.instructions = Some(ProjectInstructions { folder, file: PathBuf::from(file), text });
                 }
                 Ok(None) => self.warnings.push(ignored(&entry.origin, "no such file")),
                 Err(error) => self.warnings.push(ignored(&entry.origin, &error)),
@@ -284,8 +311,9 @@ fn take_instructions(
     let inline = layer.0.remove(INSTRUCTIONS);
     let inline =
         inline.and_then(|entry| Some(entry.value.as_str()?.to_owned())).filter(|text| !text.is_empty());
-    let inline = inline.map(|text| ProjectInstructions { file: path.to_owned(), text });
     let folder = path.parent().unwrap_or(Path::new("/"));
+    let instructions = |file, text| ProjectInstructions { folder: folder.to_owned(), file, text };
+    let inline = inline.map(|text| instructions(path.to_owned(), text));
     let named = layer.0.get(INSTRUCTIONS_FILE).and_then(|entry| entry.value.as_str());
     let Some(named) = named.filter(|named| !named.is_empty()).map(PathBuf::from) else {
         layer.0.remove(INSTRUCTIONS_FILE);
@@ -303,7 +331,7 @@ fn take_instructions(
         Some(Ok(None)) | None => return Err(ignored(&entry.origin, "no such file")),
     };
     let text = decode_text(file).map_err(|reason| ignored(&entry.origin, &reason))?;
-    Ok(Some(ProjectInstructions { file: named, text }))
+    Ok(Some(instructions(named, text)))
 }
 
 fn ignored(origin: &Origin, reason: &(impl ToString + ?Sized)) -> String {

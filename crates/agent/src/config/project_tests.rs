@@ -63,7 +63,8 @@ fn a_project_sets_what_the_agent_is_and_makes_things_tighter() {
     assert_eq!(config.warnings, Vec::<String>::new());
     assert_eq!(config.settings.agent.name, "p");
     assert_eq!(config.instructions().unwrap(), Settings::default().agent.instructions);
-    let added = ProjectInstructions { file: desk.root.join("project/rules.md"), text: "Be kind.".to_owned() };
+    let (folder, file) = (desk.root.join("project"), desk.root.join("project/rules.md"));
+    let added = ProjectInstructions { folder, file, text: "Be kind.".to_owned() };
     assert_eq!(config.project_instructions, Some(added));
     assert_eq!((config.settings.context.compact_at, config.settings.context.keep_tokens), (0.5, 1));
     let exec = &config.settings.exec;
@@ -461,4 +462,30 @@ fn a_project_has_no_schedules_even_if_it_is_trusted() {
         assert_eq!(names, ["mine"]);
         assert_eq!(config.warnings, std::slice::from_ref(&expected));
     }
+}
+
+/// P7, E1: the servers of a trusted project are added to the user's, and are not among those that sessions of all folders have.
+#[test]
+fn a_trusted_projects_servers_are_for_its_folder_and_replace_none_of_the_users() {
+    let desk = Desk::new();
+    desk.write(
+        "home/config.toml",
+        "[mcp.servers.both]\ncommand = \"mine\"\n[mcp.servers.own]\ncommand = \"own\"\n",
+    );
+    desk.with("[mcp.servers.both]\ncommand = \"./theirs\"\n[mcp.servers.theirs]\ncommand = \"./theirs\"\n");
+    let commands = |servers: &BTreeMap<String, ServerSettings>| {
+        let command = |(name, settings): (&String, &ServerSettings)| format!("{name}: {}", settings.command);
+        servers.iter().map(command).collect::<Vec<_>>()
+    };
+
+    let untrusted = desk.load().unwrap();
+    desk.trust();
+    let trusted = desk.load().unwrap();
+
+    for config in [&untrusted, &trusted] {
+        assert_eq!(commands(&config.settings.mcp.servers), ["both: mine", "own: own"]);
+    }
+    assert_eq!(commands(&untrusted.project_servers), Vec::<String>::new());
+    assert_eq!(commands(&trusted.project_servers), ["both: ./theirs", "theirs: ./theirs"]);
+    assert_eq!(trusted.warnings, Vec::<String>::new());
 }

@@ -107,7 +107,7 @@ impl Transcript {
     /// The transcript, with a last line that says how to continue if something is missing.
     fn closed(mut self, key: &str, next: Seq, to: Seq) -> String {
         if self.text.is_empty() {
-            self.text.push_str("[these records only keep the books; there is nothing to show]\n");
+            self.text.push_str("[these records are bookkeeping; there is nothing to show]\n");
         }
         if next <= to {
             self.text

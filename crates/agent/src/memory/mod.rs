@@ -53,7 +53,7 @@ pub(crate) use jobs::{check_after_turn, consolidate_if_due, extract_if_idle};
 pub(crate) use scopes::Scopes;
 use single_flight::SingleFlight;
 #[cfg(test)]
-pub(crate) use tools::memory_note_about;
+pub(crate) use tools::memory_note_definition;
 pub(crate) use tools::{
     FoundMemories, MemoryAccess, NO_MEMORY, NoteHooks, OwnRecords, PagesChangedFn, find_memories,
     memory_note_tool,

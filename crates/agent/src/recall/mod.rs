@@ -32,7 +32,7 @@ pub(crate) fn recall_tools(
 
 /// The definitions of these tools, for `docs/tools.md`.
 #[cfg(test)]
-pub(crate) fn recall_abouts() -> [longhaul_tools::ToolDefinition; 2] {
+pub(crate) fn recall_definitions() -> [longhaul_tools::ToolDefinition; 2] {
     [search::definition(), read::definition()]
 }
 

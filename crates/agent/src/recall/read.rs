@@ -47,7 +47,7 @@ pub(super) fn definition() -> ToolDefinition {
             "At most 200 records at once, and as many as an output may have; the last line says how to go on.",
             "A single record of another session is shown with the ten before it and the ten after it.",
             "Only sessions and pages of the same memory can be read (`memory.scope`).",
-            "Records that only keep the books, such as what an answer cost, are passed over.",
+            "Bookkeeping records, such as what an answer cost, are left out.",
         ],
         example: r##"{"ref": "#12-20"}"##,
     }
@@ -117,7 +117,7 @@ fn page(page_set: &PageSet, name: &str) -> Option<String> {
     let by = match last.by {
         ChangedBy::Consolidation => "from what was said",
         ChangedBy::Person => "by a person",
-        ChangedBy::Note => "because somebody asked for it",
+        ChangedBy::Note => "because a user asked for it",
         ChangedBy::Undo => "by taking a change back",
     };
     Some(format!("{}\n[changed {} {by}]", page.text.trim_end(), minute(last.at)))

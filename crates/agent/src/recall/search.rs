@@ -19,8 +19,8 @@ const DEFAULT_MEMORY_HITS: usize = 25;
 const MAX_MEMORY_TOKENS: u64 = 1_500;
 const MAX_QUERY_CHARS: usize = 1_000;
 const NOT_IN_SESSION: &str = "[no record of this session has any of these words; try others]";
-const NOT_IN_MEMORY: &str = "[nothing of this is remembered; other words may find it]";
-const READ_HINT: &str = "[the best first; recall_read with the ref in brackets shows the whole]";
+const NOT_IN_MEMORY: &str = "[nothing in memory has these words; try others]";
+const READ_HINT: &str = "[best first; recall_read with the ref in brackets shows all of it]";
 
 /// What recall takes.
 #[derive(Debug, Deserialize, JsonSchema)]
@@ -84,11 +84,11 @@ impl Tool for Recall {
     async fn prepare(&self, call: &ToolInvocation) -> std::result::Result<PreparedCall, ToolOutcome> {
         let Arguments { query, scope, limit } = parse_arguments(&self.definition, &call.arguments)?;
         if !query.chars().any(char::is_alphanumeric) {
-            return Err(ToolOutcome::error("`query` has no word in it; say what you look for"));
+            return Err(ToolOutcome::error("`query` has no word in it; say what to look for"));
         }
         if query.chars().count() > MAX_QUERY_CHARS {
             return Err(ToolOutcome::error(format!(
-                "`query` has more than {MAX_QUERY_CHARS} characters; a few words do"
+                "`query` has more than {MAX_QUERY_CHARS} characters; a few words are enough"
             )));
         }
         let (access, session) = (self.access.clone(), call.session);

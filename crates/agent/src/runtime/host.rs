@@ -266,6 +266,14 @@ async fn find_work(runtime: &RuntimeShared, entry: &SessionEntry) -> Result<Sess
     Ok(SessionWork { is_due, running_tasks })
 }
 
+impl RuntimeShared {
+    /// Whether another process that is not known to be gone holds the lease of a session. False if that can't be read.
+    pub(crate) async fn is_held_elsewhere(&self, id: SessionId) -> bool {
+        let holder = self.journal.holder(&StreamName::session(id)).await;
+        holder.is_ok_and(|holder| holder.is_some_and(|holder| holder.is_another()))
+    }
+}
+
 /// Wakes a session that is not in memory, after a wake signal for it.
 pub(crate) async fn wake_stored_session(runtime: Arc<RuntimeShared>, id: SessionId) {
     if let Ok(Some(entry)) = runtime.journal.session_with_id(id).await

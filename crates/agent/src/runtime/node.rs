@@ -1,6 +1,6 @@
 //! This process as a part of a node, where several nodes share the journal: heartbeats, draining, and which sessions may run here.
 //!
-//! On a journal that one machine has alone, nothing of this costs anything.
+//! On a journal of one machine, all of this does nothing.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -16,9 +16,11 @@ use crate::subagents::LOCAL_TARGET;
 use crate::worker::{WorkerResult, WorkerStop};
 use crate::{Error, Result};
 
-/// How often the host of a node says that it is there.
+/// How often the host of a node sends a heartbeat.
 const HEARTBEAT_INTERVAL: Duration = Duration::from_secs(3);
-/// The waits while a lease can't be confirmed.
+/// At least this many heartbeats fit into the time that a node may be silent.
+const MIN_HEARTBEATS: u32 = 3;
+/// The back-off while a lease can't be confirmed.
 const CONFIRM_DELAY: RetryDelay = RetryDelay::new(Duration::from_millis(100), Duration::from_secs(1));
 
 impl RuntimeShared {
@@ -42,8 +44,8 @@ impl RuntimeShared {
         }
     }
 
-    /// Binds a session to this node before anything of it touches its work folder, unless it was placed. Called under the
-    /// session's lease. Returns whether the session is bound to this node.
+    /// Binds a session to this node before it uses its work folder, unless it was placed before. Called under the session's lease. Returns
+    /// whether the session is bound to this node.
     pub(crate) async fn bind_to_node(&self, id: SessionId, state: &State) -> WorkerResult<bool> {
         let Some(cluster) = self.journal.cluster() else { return Ok(true) };
         // A session that has not begun gets a folder with its first record.
@@ -64,8 +66,8 @@ impl RuntimeShared {
         }
     }
 
-    /// Returns when it is certain that this process alone runs the session of the lease, and never if another process runs it: then
-    /// the worker finds out by its next append or renewal, and drops what waits here.
+    /// Returns when it is certain that only this process runs the session of the lease. Never returns if another process runs it: then the
+    /// worker's next append or renewal fails, and the worker drops this future.
     pub(crate) async fn confirm_lease(&self, lease: &Lease) {
         let mut delay = CONFIRM_DELAY;
         loop {
@@ -77,7 +79,7 @@ impl RuntimeShared {
         }
     }
 
-    /// Whether this is the id of another node than this one.
+    /// Whether this is the id of a node other than this one.
     pub(crate) fn is_other_node(&self, node: &str) -> bool {
         self.journal.cluster().is_some_and(|cluster| cluster.node() != node)
     }
@@ -111,10 +113,16 @@ impl RuntimeShared {
     }
 }
 
+/// How often a node says that it is there, if it may be silent for so long.
+fn heartbeat_interval(dead_after: Duration) -> Duration {
+    HEARTBEAT_INTERVAL.min(dead_after / MIN_HEARTBEATS)
+}
+
 async fn send_heartbeats(runtime: Arc<RuntimeShared>) {
     let Some(cluster) = runtime.journal.cluster() else { return };
     let mut suspension = runtime.suspension();
-    let mut ticks = tokio::time::interval(HEARTBEAT_INTERVAL);
+    let dead_after = runtime.config.settings.node.dead_after();
+    let mut ticks = tokio::time::interval(heartbeat_interval(dead_after));
     ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
     let mut was_in_use = false;
     loop {
@@ -133,11 +141,11 @@ async fn send_heartbeats(runtime: Arc<RuntimeShared>) {
                 was_in_use = true;
                 runtime.warn("", "node_in_use", &error.to_string());
             }
-            // The database is away: the others see it when this node is silent for too long.
+            // The database can't be reached. The other nodes notice if this one stays silent for too long.
             Err(_) => {}
         }
     }
-    // Workers that still end have their leases; other nodes may be woken instead of this one from now on.
+    // Workers that are still ending keep their leases. From now on, other nodes are woken instead of this one.
     let _ = cluster.leave().await;
 }
 
@@ -148,5 +156,19 @@ impl Runtime {
             Some(cluster) => Ok(Some(cluster.nodes().await?)),
             None => Ok(None),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::heartbeat_interval;
+
+    #[test]
+    fn a_node_that_may_be_silent_for_a_short_time_is_heard_of_more_often() {
+        let every = |seconds| heartbeat_interval(Duration::from_secs(seconds)).as_secs();
+
+        assert_eq!([every(3), every(6), every(10), every(60)], [1, 2, 3, 3]);
     }
 }

@@ -290,6 +290,12 @@ impl SessionSlot {
         self.state().stalled_tasks.push((news, line));
     }
 
+    /// Whether a task of this session has something to report.
+    pub(crate) fn has_task_reports(&self) -> bool {
+        let state = self.state();
+        !state.ended_tasks.is_empty() || !state.stalled_tasks.is_empty()
+    }
+
     /// The ended and the stalled tasks since the last call.
     pub(crate) fn take_task_reports(&self) -> (Vec<TaskId>, Vec<(TaskNews, String)>) {
         let mut state = self.state();

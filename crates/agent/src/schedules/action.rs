@@ -1,4 +1,4 @@
-//! Doing what is to be done about a schedule. The crash table is in the module above.
+//! Carries out the next action of a schedule. The crash table is in the parent module.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -29,10 +29,10 @@ pub(crate) struct ScheduleStore {
     pub(crate) redactor: Arc<Redactor>,
 }
 
-/// What an action came to, beside the new state.
+/// The result of an action, besides the new state.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(crate) struct ActionReport {
-    /// What people should hear, by the warning's code.
+    /// A warning for people: its code and its text.
     pub(crate) warning: Option<(&'static str, String)>,
 }
 
@@ -83,7 +83,7 @@ pub(crate) fn schedule_stream(id: &str) -> Result<StreamName> {
     StreamName::schedule(id).map_err(invalid)
 }
 
-/// Does one thing about a schedule. The state has everything that was appended, also after an error.
+/// Carries out one action of a schedule. The state has everything that was appended, also after an error.
 pub(crate) async fn act(
     store: &ScheduleStore,
     entry: &CatalogEntry,
@@ -105,7 +105,7 @@ pub(crate) async fn act(
     let ScheduleStream { lease, .. } = stream;
     // A lease that can't be released now is this process's own, and is taken again by the next action.
     let _ = store.journal.release_lease(&lease).await;
-    // Only now: what could not be looked at is news at the next check, too.
+    // Only now: a run that could not be checked counts as changed at the next check, too.
     if done.is_ok() {
         for run in &mut state.runs {
             let seen = heads.iter().flatten().find(|(session, _)| *session == run.session);
@@ -294,7 +294,7 @@ async fn deliver(stream: &mut ScheduleStream<'_>, entry: &CatalogEntry, slot: At
     stream.append([record]).await
 }
 
-/// Whether a later try may succeed, because the trouble is the journal's and not the run's.
+/// Whether a later try may succeed, because the error is the journal's and not the run's.
 fn is_passing(error: &Error) -> bool {
     let of_run = matches!(
         error,
@@ -322,13 +322,14 @@ async fn put_input(
         let path = Path::new(folder);
         let unusable =
             |error: std::io::Error| Error::Folder { path: path.to_owned(), reason: error.to_string() };
-        // Does nothing to a session that has begun.
+        // Does nothing if the session has begun.
         session.create_in(&std::fs::canonicalize(path).map_err(unusable)?).await?;
     }
     // The input waits for a person's turn. It cancels only a turn of the same schedule.
     let mut mode = JoinMode::After;
     if entry.spec.overlap == OverlapPolicy::Interrupt {
-        for other in stream.state.runs.iter().filter(|other| other.slot < run.slot) {
+        // Those that were decided before it. A run by hand may have a later slot than a run that the jitter delayed.
+        for other in stream.state.runs.iter().take_while(|other| other.slot != run.slot) {
             if other.session != run.session {
                 cancel_run(store, entry, other, run.slot).await?;
             } else if is_open_turn(&*store.journal, session.key(), other).await? {
@@ -427,8 +428,8 @@ async fn check_runs(stream: &mut ScheduleStream<'_>, now: At) -> Result<()> {
     if ended.is_empty() { Ok(()) } else { stream.append(ended).await }
 }
 
-/// How a run ended, if it has, and when. After an outage that is long before it is noticed, and what comes next must not count as on
-/// time because of that.
+/// How and when a run ended, if it has. The time is that of its turn: after an outage the end is noticed much later, and a slot that
+/// waited for the run must not count as on time because of that.
 async fn find_end(journal: &dyn Journal, run: &OpenRun, now: At) -> Result<Option<SlotEnded>> {
     // A clock that was set back must not put the end into the future.
     let end = |at: At, outcome, cost, error| {

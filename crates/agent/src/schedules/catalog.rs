@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use longhaul_protocol::{At, Record, ScheduleAuthor, ScheduleSpec, SchedulesRecord, Seq, SessionId};
 
-/// Requests to run a schedule that are remembered. The catalog does not know which have run; more than these never wait.
+/// The most requests to run a schedule that are kept. The catalog does not know which ones have run; no more than these ever wait.
 const MAX_REQUESTS: usize = 16;
 
 /// The stream `schedules`, folded.
@@ -26,7 +26,7 @@ struct AddedSchedule {
     since: At,
 }
 
-/// What people have told a schedule to do, wherever it is defined.
+/// Pauses and requests to run, for a schedule of the config or an added one.
 #[derive(Debug, Clone, Default)]
 struct ScheduleControls {
     pause: Option<Pause>,
@@ -62,7 +62,7 @@ pub(crate) struct CatalogEntry {
     pub(crate) id: String,
     pub(crate) spec: ScheduleSpec,
     pub(crate) source: ScheduleSource,
-    /// Its slots count from here on: it was added, changed or resumed then. `None` for a schedule of the config that nobody resumed:
+    /// Its slots count from here on: it was added, changed or resumed then. `None` for a schedule of the config that was never resumed:
     /// its slots count from when a runtime first sees it.
     pub(crate) since: Option<At>,
     /// The session with the key that the spec names, if there was one then.

@@ -5,7 +5,7 @@
 //!
 //! | a crash | is on disk | the next process |
 //! | --- | --- | --- |
-//! | before `slot_decided` | nothing | decides about the slot, by the clock and the policy of then |
+//! | before `slot_decided` | nothing | decides about the slot, by its own clock and policy |
 //! | after `slot_decided{fire}` | the decision, the session's id and the input's id | gives the session its key, and puts the input |
 //! | after the session has its key | the decision, an empty session | puts the input |
 //! | after the input is in the inbox | the decision, the input | puts it again: the key is used, so nothing is appended; then `slot_fired` |
@@ -20,9 +20,9 @@
 //! | module | what it holds |
 //! | --- | --- |
 //! | `catalog` | which schedules there are: those of the config and of the stream `schedules`, folded. Pure |
-//! | `state` | what became of a schedule's slots: its stream, folded. Pure |
-//! | `work` | what is to be done about a schedule now. Pure |
-//! | `action` | doing it: deciding, firing, noting the end of a run |
+//! | `state` | a schedule's cursor, open runs and failures: its stream, folded. Pure |
+//! | `work` | the next action of a schedule. Pure |
+//! | `action` | carrying it out: deciding, firing, recording the end of a run |
 //! | `runner` | all schedules of the home: which are due, and when the next one is |
 //! | `registry` | list, add, change, pause, resume, run and delete, for people, programs and the agent |
 //! | `report` | a schedule as people and programs see it |

@@ -126,7 +126,7 @@ impl Schedules {
         self.show(name).await
     }
 
-    /// Deletes a schedule, with its words. A run that has begun goes on. A schedule of the config can't be deleted here.
+    /// Deletes a schedule and erases its prompt. A run that has begun goes on. A schedule of the config can't be deleted here.
     pub async fn delete(&self, name: &str) -> Result<()> {
         self.append(|catalog| {
             let id = find_added(catalog, &self.config, name)?;
@@ -136,7 +136,7 @@ impl Schedules {
         self.erase_deleted().await
     }
 
-    /// Erases what deleted schedules said. After a kill in between, the next deletion does it.
+    /// Erases the prompts of deleted schedules. After a kill before this, the next deletion does it.
     async fn erase_deleted(&self) -> Result<()> {
         let stream = StreamName::schedules();
         let (mut specs, mut deleted) = (Vec::new(), HashSet::new());
@@ -218,7 +218,7 @@ impl Schedules {
         Ok(catalog)
     }
 
-    /// Appends the record, if there is one, that rests on the catalog as it is, and wakes the process that runs the schedules.
+    /// Appends the record that `record` makes of the present catalog, if it makes one, and wakes the process that runs the schedules.
     async fn append(&self, record: impl Fn(&CatalogFold) -> Result<Option<SchedulesRecord>>) -> Result<()> {
         let stream = StreamName::schedules();
         loop {
@@ -310,7 +310,7 @@ fn is_of_agent(entry: &CatalogEntry, session: SessionId) -> bool {
     }
 }
 
-/// Checks what an agent may not exceed.
+/// Checks the limits on the schedules of an agent.
 fn check_agent_limits<'a>(
     spec: &ScheduleSpec,
     entries: impl Iterator<Item = &'a CatalogEntry>,

@@ -30,13 +30,13 @@ pub struct ScheduleReport {
     /// When it runs next, in RFC 3339. In the past if no process runs schedules, or while an earlier run goes on.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub next: Option<String>,
-    /// Seconds since the next run was due, if it is more than a minute late and nothing is in its way.
+    /// Seconds since the next run was due, if it is more than a minute late and no run or pause explains it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub late_s: Option<u64>,
     /// The key of the session in which a run goes on.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub running: Option<String>,
-    /// What that run asks, if it waits for an answer.
+    /// The question of that run, if it waits for an answer.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub question: Option<String>,
     /// The last run that has ended.
@@ -61,11 +61,11 @@ pub enum ScheduleStatus {
     Asking,
     /// It was paused, by a person or after failures.
     Paused,
-    /// The config says that it does not run.
+    /// It is turned off in the config.
     Disabled,
     /// Its only time has passed.
     Done,
-    /// It can't run as it is written.
+    /// Its settings are wrong, so it can't run.
     Invalid,
 }
 
@@ -113,7 +113,7 @@ pub(super) async fn describe(
 ) -> Result<ScheduleReport> {
     let from = match &state.began {
         Some(began) if has_begun(&entry, state) => began.from,
-        // No runtime has seen it as it is now.
+        // No runtime has begun it with its present terms.
         _ => begins_at(&entry, state).unwrap_or(now),
     };
     let through = if has_begun(&entry, state) { state.through } else { from };
@@ -163,7 +163,7 @@ pub(super) async fn describe(
     })
 }
 
-/// What an open run asks. A subagent's question is open in its parent's session, too.
+/// The question of an open run. A subagent's question is open in its parent's session, too.
 async fn open_question(journal: &dyn Journal, state: &ScheduleState) -> Result<Option<String>> {
     for run in state.runs.iter().filter(|run| run.fired.is_some()) {
         let Some(entry) = journal.session_with_id(run.session).await?.filter(|entry| !entry.trashed) else {

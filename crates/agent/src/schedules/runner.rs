@@ -21,15 +21,15 @@ use crate::housekeeping::activity::ClockReading;
 use crate::runtime::{RuntimeShared, lock};
 use crate::{Error, Result};
 
-/// How often runs are looked at while one is open. A turn that ends in this process is noticed at once.
+/// How often to check open runs. A turn that ends in this process is noticed at once.
 const RUN_CHECK_MS: i64 = 2_000;
 /// The first wait after a failed action. It doubles up to the longest one.
 const FIRST_RETRY_MS: i64 = 1_000;
 const LONGEST_RETRY_MS: i64 = 60_000;
-/// A wall clock that differs by more than this from what has passed was set, or the machine slept.
+/// If the wall clock has moved this much more or less than the steady clock, it was set, or the machine slept.
 const CLOCK_JUMP: Duration = Duration::from_secs(2);
 
-/// What tells the runner that something has changed.
+/// How the rest of the runtime tells the runner that something has changed.
 #[derive(Default)]
 pub(crate) struct RunnerHandle {
     notify: Notify,
@@ -93,7 +93,7 @@ pub(crate) async fn run(runtime: Arc<RuntimeShared>) {
                 runtime.warn("", code, &text);
             }
         } else {
-            // Another process may run them now. What it does is read when this one is the host again.
+            // Another process may run them now. Its records are read when this process is the host again.
             runner = new_runner();
         }
         let due = async {
@@ -114,7 +114,7 @@ pub(crate) async fn run(runtime: Arc<RuntimeShared>) {
     }
 }
 
-/// Every schedule of the home, with its state.
+/// All schedules of the home with their states.
 pub(crate) struct ScheduleRunner {
     store: ScheduleStore,
     config: Vec<ScheduleSpec>,
@@ -125,8 +125,8 @@ pub(crate) struct ScheduleRunner {
     is_loaded: bool,
     runs_checked_at: At,
     warnings: Vec<(&'static str, String)>,
-    /// The last trouble that was reported about all schedules.
-    trouble: Option<String>,
+    /// The last error in reading the schedules that was reported.
+    reported: Option<String>,
 }
 
 /// One schedule in memory.
@@ -135,13 +135,13 @@ struct ScheduleJob {
     state: ScheduleState,
     /// Absent until it has begun with its present terms.
     timing: Option<Arc<Timing>>,
-    /// What it waits for. `None`: it has to be looked at.
+    /// What it waits for. `None`: its next action has to be found.
     wait: Option<Wait>,
     check_runs: bool,
     failure: Option<JobFailure>,
-    /// The last trouble that was reported.
+    /// The last problem that was reported.
     reported: Option<String>,
-    /// An action goes on, which has the state.
+    /// Whether an action is running. It has the state meanwhile.
     is_busy: bool,
 }
 
@@ -150,8 +150,8 @@ struct JobFailure {
     retry_at: At,
 }
 
-/// What a step rests on.
-struct StepResult {
+/// A finished action of a schedule.
+struct ActionResult {
     id: String,
     state: ScheduleState,
     report: Result<ActionReport>,
@@ -168,11 +168,11 @@ impl ScheduleRunner {
             is_loaded: false,
             runs_checked_at: At(i64::MIN),
             warnings: Vec::new(),
-            trouble: None,
+            reported: None,
         }
     }
 
-    /// What people should hear since the last call: code and text.
+    /// The warnings for people since the last call: code and text.
     pub(crate) fn take_warnings(&mut self) -> Vec<(&'static str, String)> {
         std::mem::take(&mut self.warnings)
     }
@@ -181,13 +181,13 @@ impl ScheduleRunner {
     pub(crate) async fn step(&mut self, now: At, ended: &HashSet<SessionId>) -> Option<At> {
         if let Err(error) = self.refresh(now).await {
             let text = format!("can't read the schedules: {error}");
-            if self.trouble.as_ref() != Some(&text) {
+            if self.reported.as_ref() != Some(&text) {
                 self.warnings.push(("schedules_unreadable", text.clone()));
-                self.trouble = Some(text);
+                self.reported = Some(text);
             }
             return Some(At(now.0 + FIRST_RETRY_MS));
         }
-        self.trouble = None;
+        self.reported = None;
         self.mark_runs(now, ended);
         loop {
             let mut batch = self.start_due(now);
@@ -197,7 +197,7 @@ impl ScheduleRunner {
             while let Some(done) = batch.join_next().await {
                 match done {
                     Ok(done) => self.finish(done, now),
-                    // The state went down with the task that panicked.
+                    // The task panicked, and the state is lost with it.
                     Err(_) => self.unload_busy(),
                 }
             }
@@ -205,7 +205,7 @@ impl ScheduleRunner {
                 return Some(At(now.0 + FIRST_RETRY_MS));
             }
         }
-        self.next_look(now)
+        self.next_due(now)
     }
 
     /// Reads what is new in the stream `schedules`, and loads the schedules that are new.
@@ -268,7 +268,7 @@ impl ScheduleRunner {
     }
 
     /// Starts the next action of each schedule that has one.
-    fn start_due(&mut self, now: At) -> JoinSet<StepResult> {
+    fn start_due(&mut self, now: At) -> JoinSet<ActionResult> {
         let mut batch = JoinSet::new();
         let mut late_runs: usize = self.jobs.values().map(ScheduleJob::late_runs).sum();
         for (id, job) in &mut self.jobs {
@@ -288,7 +288,7 @@ impl ScheduleRunner {
                     let mut state = std::mem::take(&mut job.state);
                     batch.spawn(async move {
                         let report = act(&store, &entry, &mut state, work, now).await;
-                        StepResult { id, state, report }
+                        ActionResult { id, state, report }
                     });
                 }
             }
@@ -296,8 +296,8 @@ impl ScheduleRunner {
         batch
     }
 
-    /// Takes over what an action came to.
-    fn finish(&mut self, done: StepResult, now: At) {
+    /// Takes over the result of an action.
+    fn finish(&mut self, done: ActionResult, now: At) {
         let Some(job) = self.jobs.get_mut(&done.id) else { return };
         (job.state, job.wait, job.is_busy) = (done.state, None, false);
         match done.report {
@@ -308,7 +308,7 @@ impl ScheduleRunner {
             Err(error) => {
                 let text = format!("schedule {}: {error}", job.entry.spec.name);
                 job.record_failure(now);
-                if is_worth_telling(&error) && job.reported.as_ref() != Some(&text) {
+                if should_report(&error) && job.reported.as_ref() != Some(&text) {
                     self.warnings.push(("schedule_failed", text.clone()));
                     job.reported = Some(text);
                 }
@@ -322,8 +322,8 @@ impl ScheduleRunner {
         self.is_loaded = false;
     }
 
-    /// When something is due next.
-    fn next_look(&self, now: At) -> Option<At> {
+    /// When the next action is due.
+    fn next_due(&self, now: At) -> Option<At> {
         let next = |job: &ScheduleJob| {
             let retry = job.failure.as_ref().map(|failure| failure.retry_at);
             let slot = match job.wait {
@@ -339,8 +339,8 @@ impl ScheduleRunner {
     }
 }
 
-/// A process that takes over, or that is about to end, is no trouble.
-fn is_worth_telling(error: &Error) -> bool {
+/// Whether people should hear of an error. Another process that takes over, or a runtime that ends, is no problem.
+fn should_report(error: &Error) -> bool {
     use longhaul_journal::Error as JournalError;
     !matches!(
         error,

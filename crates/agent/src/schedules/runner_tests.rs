@@ -185,6 +185,54 @@ async fn after_an_outage_schedules_start_a_few_at_a_time() {
     }
 }
 
+/// W2: that holds for each run that the outage left behind, also where all of them are made up for.
+#[tokio::test]
+async fn after_an_outage_schedules_that_make_up_for_all_runs_keep_to_the_limit() {
+    let spec = |number| ScheduleSpec {
+        missed: MissedPolicy::All,
+        grace: "3d".into(),
+        ..hourly(&format!("job-{number}"))
+    };
+    let mut simulation = Simulation::new((0..5).map(spec).collect(), 2).await;
+    simulation.step_surely(At(START)).await;
+    let mut now = START + 3 * HOUR + 10 * MINUTE;
+    for _ in 0..5 * 3 {
+        simulation.step_surely(At(now)).await;
+
+        let mut open = Vec::new();
+        for number in 0..5 {
+            let records = simulation.schedule(&format!("job-{number}")).await;
+            let ends = kinds(&records).into_iter().filter(|kind| *kind == "slot_ended").count();
+            open.extend(fired(&records).into_iter().skip(ends));
+        }
+        assert!((1..=2).contains(&open.len()), "{} late runs at once", open.len());
+        simulation.play_turn(open[0].session.unwrap(), Outcome::Completed).await;
+        now += 5_000;
+    }
+}
+
+/// W2: a run by hand may have a later slot than a run of the schedule that jitter delays. The later run interrupts it all the same.
+#[tokio::test]
+async fn a_delayed_run_interrupts_the_run_by_hand_before_it() {
+    let spec = ScheduleSpec { overlap: OverlapPolicy::Interrupt, jitter: "50m".into(), ..hourly("look") };
+    let delay = Timing::parse("look", &spec, At(START)).unwrap().delay.milliseconds();
+    assert!(delay > 2 * MINUTE, "the id decides how long it is");
+    let mut simulation = Simulation::new(vec![spec], 4).await;
+    simulation.step_surely(At(START)).await;
+    let by_hand = At(START + HOUR + MINUTE);
+    simulation.at(by_hand, simulation.registry().run("look")).await.unwrap();
+    simulation.step_surely(by_hand).await;
+
+    simulation.step_surely(At(START + HOUR + delay)).await;
+
+    let runs = fired(&simulation.schedule("look").await);
+    let slots: Vec<At> = runs.iter().map(|run| run.slot).collect();
+    assert_eq!(slots.len(), 2, "{slots:?}");
+    assert!(slots[0] > slots[1], "{slots:?}");
+    assert!(simulation.is_cancelled(runs[0].session.unwrap()).await);
+    assert!(!simulation.is_cancelled(runs[1].session.unwrap()).await);
+}
+
 /// A slot whose session was deleted is missed, and the schedule says why it pauses.
 #[tokio::test]
 async fn a_schedule_whose_session_was_deleted_pauses_and_names_the_session() {

@@ -4,10 +4,11 @@
 use std::collections::HashSet;
 use std::sync::Arc;
 
-use longhaul_journal::{Append, Journal, records};
+use longhaul_journal::{Append, Blob, Journal, records};
 use longhaul_protocol::{
-    At, InboxRecord, InputTaken, Outcome, ScheduleRecord, ScheduleSpec, SessionCreated, SessionId,
-    SessionRecord, StepStarted, StreamName, TurnEnded, TurnStarted,
+    At, BlobRef, EpochReason, EpochStarted, InboxRecord, Input, InputTaken, NewRecord, OrderKind, Outcome,
+    Record, ScheduleRecord, ScheduleSpec, Seq, SessionCreated, SessionId, SessionRecord, StepStarted,
+    StreamName, TurnEnded, TurnStarted,
 };
 use longhaul_redact::Redactor;
 use longhaul_testkit::{Crash, FaultyJournal, RecordTimes, TestHome};
@@ -15,6 +16,22 @@ use longhaul_testkit::{Crash, FaultyJournal, RecordTimes, TestHome};
 use super::Schedules;
 use super::action::ScheduleStore;
 use super::runner::ScheduleRunner;
+use crate::replay::load;
+use crate::session::state::State;
+
+/// How many turns of a session lie between two epochs.
+const TURNS_PER_EPOCH: u64 = 8;
+
+/// The record of a new epoch, with what the turns before it leave behind.
+fn new_epoch(state: &State) -> NewRecord {
+    let empty = BlobRef::to(&[], "text/plain");
+    let epoch = EpochStarted {
+        turns: state.turn_count,
+        inbox_through: state.inbox_through,
+        ..EpochStarted::new(state.turn_count + 1, EpochReason::Compacted, empty.clone(), empty)
+    };
+    SessionRecord::EpochStarted(epoch).encode()
+}
 
 pub(super) struct Simulation {
     pub(super) journal: Arc<dyn Journal>,
@@ -86,6 +103,7 @@ impl Simulation {
             self.start(None);
         }
         let (journal, runner) = self.process.as_mut().unwrap();
+        journal.set_append_time(now);
         let no_turns = HashSet::new();
         let stepped = tokio::select! {
             biased;
@@ -116,21 +134,13 @@ impl Simulation {
     /// The same for a turn that ends at this moment.
     pub(super) async fn play_turn_until(&self, session: SessionId, outcome: Outcome, end: At) -> bool {
         let stream = StreamName::session(session);
-        let past = self.session_records(session).await;
-        let turn =
-            1 + past.iter().filter(|record| matches!(record, SessionRecord::TurnEnded(_))).count() as u64;
-        let taken = |record: &SessionRecord| match record {
-            SessionRecord::InputTaken(taken) => Some(taken.inbox_through),
-            _ => None,
-        };
-        let through = past.iter().filter_map(taken).max().unwrap_or(0);
-        let mut inputs = self.inputs(session).await;
-        inputs.retain(|(seq, _)| *seq > through);
+        let state = load(&*self.journal, "simulated", session).await.unwrap();
+        let inputs = self.inputs_after(session, state.inbox_through).await;
         if inputs.is_empty() {
             return false;
         }
         let mut append = Append::to(&stream);
-        if past.is_empty() {
+        if state.head == 0 {
             let created = SessionCreated {
                 id: session,
                 key: session.to_string(),
@@ -141,9 +151,14 @@ impl Simulation {
             };
             append = append.record(SessionRecord::SessionCreated(created).encode());
         }
+        // So that loading a session that has had many turns stays fast.
+        if state.turn_count % TURNS_PER_EPOCH == TURNS_PER_EPOCH - 1 {
+            append = append.record(new_epoch(&state)).blob(Blob::new(vec![]));
+        }
         for (seq, input) in inputs {
             append = append.record(SessionRecord::InputTaken(InputTaken::of(input, seq)).encode());
         }
+        let turn = state.turn_count + 1;
         let started = SessionRecord::TurnStarted(TurnStarted::new(turn));
         let step = SessionRecord::StepStarted(StepStarted { step: 1, later: vec![] });
         let ended = TurnEnded {
@@ -165,34 +180,39 @@ impl Simulation {
         true
     }
 
-    async fn session_records(&self, session: SessionId) -> Vec<SessionRecord> {
-        let found = records(&*self.journal, &StreamName::session(session), 1).collect().await.unwrap();
-        found.iter().map(|record| SessionRecord::decode(record).unwrap()).collect()
+    /// The inputs of a session, with their places in the inbox.
+    pub(super) async fn inputs(&self, session: SessionId) -> Vec<(Seq, Input)> {
+        self.inputs_after(session, 0).await
     }
 
-    /// The inputs of a session, with their places in the inbox.
-    pub(super) async fn inputs(&self, session: SessionId) -> Vec<(u64, longhaul_protocol::Input)> {
-        let found = records(&*self.journal, &StreamName::inbox(session), 1).collect().await.unwrap();
-        let input = |record: &longhaul_protocol::Record| match InboxRecord::decode(record).unwrap() {
+    async fn inputs_after(&self, session: SessionId, through: Seq) -> Vec<(Seq, Input)> {
+        let inbox = StreamName::inbox(session);
+        let found = records(&*self.journal, &inbox, through + 1).collect().await.unwrap();
+        let input = |record: &Record| match InboxRecord::decode(record).unwrap() {
             InboxRecord::Input(input) => Some((record.seq, input)),
             _ => None,
         };
         found.iter().filter_map(input).collect()
     }
 
-    /// The last records of a schedule.
-    pub(super) async fn schedule_tail(&self, id: &str, count: u64) -> Vec<ScheduleRecord> {
-        let stream = StreamName::schedule(id).unwrap();
-        let head = self.journal.head(&stream).await.unwrap().seq;
-        let from = head.saturating_sub(count).max(1);
-        let found = records(&*self.journal, &stream, from).collect().await.unwrap();
-        found.iter().map(|record| ScheduleRecord::decode(record).unwrap()).collect()
+    /// Whether the inbox of a session has an order to cancel.
+    pub(super) async fn is_cancelled(&self, session: SessionId) -> bool {
+        let found = records(&*self.journal, &StreamName::inbox(session), 1).collect().await.unwrap();
+        found.iter().any(|record| match InboxRecord::decode(record).unwrap() {
+            InboxRecord::Order(order) => order.kind == OrderKind::Cancel,
+            _ => false,
+        })
     }
 
     /// The records of a schedule.
     pub(super) async fn schedule(&self, id: &str) -> Vec<ScheduleRecord> {
+        self.schedule_after(id, 0).await
+    }
+
+    /// The records of a schedule after its first ones.
+    pub(super) async fn schedule_after(&self, id: &str, known: usize) -> Vec<ScheduleRecord> {
         let stream = StreamName::schedule(id).unwrap();
-        let found = records(&*self.journal, &stream, 1).collect().await.unwrap();
+        let found = records(&*self.journal, &stream, known as Seq + 1).collect().await.unwrap();
         found.iter().map(|record| ScheduleRecord::decode(record).unwrap()).collect()
     }
 

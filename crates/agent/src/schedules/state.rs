@@ -1,4 +1,4 @@
-//! What became of a schedule's slots: the stream `schedule/<id>`, folded. Pure, but for loading.
+//! The state of a schedule: the stream `schedule/<id>`, folded. Pure, except for loading.
 
 use longhaul_journal::{Journal, records};
 use longhaul_protocol::{
@@ -23,12 +23,14 @@ pub(crate) struct ScheduleState {
     pub(crate) failures: u32,
     /// The last request to run now that was decided.
     pub(crate) requests_through: Seq,
-    /// The last slot that a request made. None of the schedule's own.
+    /// The slot of the last request. It is never a slot of the schedule's own.
     pub(crate) last_requested_slot: Option<At>,
     /// Runs that have not ended, oldest first.
     pub(crate) runs: Vec<OpenRun>,
     /// When the last run ended, if none has begun since.
     pub(crate) free_since: Option<At>,
+    /// When the last run began, if it made up for an outage.
+    pub(crate) late_run_began: Option<At>,
     pub(crate) last: Option<LastRun>,
     /// The last decision.
     pub(crate) last_decision: Option<(At, SlotAction)>,
@@ -40,7 +42,7 @@ pub(crate) struct OpenRun {
     pub(crate) slot: At,
     pub(crate) session: SessionId,
     pub(crate) input: InputId,
-    /// It makes up for an outage.
+    /// It fires late, after an outage.
     pub(crate) is_late: bool,
     /// Its place in the inbox, once the input is there.
     pub(crate) fired: Option<SlotFired>,
@@ -71,7 +73,7 @@ impl ScheduleState {
                 (self.through, self.failures) = (began.from, 0);
                 self.began = Some(began);
             }
-            ScheduleRecord::Decided(decided) => self.apply_decision(decided),
+            ScheduleRecord::Decided(decided) => self.apply_decision(decided, record.at),
             ScheduleRecord::Fired(fired) => {
                 if let Some(run) = self.runs.iter_mut().find(|run| run.slot == fired.slot) {
                     run.fired = Some(fired);
@@ -103,7 +105,7 @@ impl ScheduleState {
         Ok(())
     }
 
-    fn apply_decision(&mut self, decided: SlotDecided) {
+    fn apply_decision(&mut self, decided: SlotDecided, at: At) {
         if let Some(checkpoint) = decided.state {
             self.through = checkpoint.through;
             self.failures = checkpoint.failures;
@@ -129,6 +131,7 @@ impl ScheduleState {
             began.session = Some(session);
         }
         self.free_since = None;
+        self.late_run_began = decided.late.then_some(at);
         self.runs.push(OpenRun {
             slot: decided.slot,
             session,

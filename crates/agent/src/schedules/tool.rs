@@ -29,7 +29,7 @@ struct Arguments {
     at: Option<String>,
     /// `Europe/Berlin`
     zone: Option<String>,
-    /// A run may find nothing to do. Such runs leave your context again.
+    /// A run may find nothing to do. Such runs are dropped from your context.
     heartbeat: Option<bool>,
 }
 
@@ -78,7 +78,7 @@ impl Tool for ScheduleTool {
         let arguments: Arguments = parse_arguments(&self.definition, &call.arguments)?;
         let caution = match arguments.action {
             ScheduleAction::Add => {
-                Some("the agent would go on by itself at the times of the schedule".to_owned())
+                Some("the agent would start by itself at the times of the schedule".to_owned())
             }
             ScheduleAction::List | ScheduleAction::Remove => None,
         };

@@ -1,4 +1,4 @@
-//! What is to be done about a schedule now. Pure.
+//! The next action of a schedule. Pure.
 
 use longhaul_protocol::{At, OverlapPolicy};
 use longhaul_schedule::{Decision, Moment, Plan, Timing, Wait, decide};
@@ -6,16 +6,16 @@ use longhaul_schedule::{Decision, Moment, Plan, Timing, Wait, decide};
 use super::catalog::{CatalogEntry, RunRequest, ScheduleSource};
 use super::state::ScheduleState;
 
-/// One thing to do about a schedule.
+/// An action of a schedule.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) enum Work {
     /// Record that its slots count from here on; without a time, from now on.
     Begin { from: Option<At> },
     /// Put the input of a decided slot into the inbox.
     Deliver { slot: At },
-    /// Look whether the turns of its runs have ended.
+    /// Check whether the turns of its runs have ended.
     CheckRuns,
-    /// Record what is done about its slots. At most one fires.
+    /// Record the decisions about its slots. At most one fires.
     Decide(Vec<Decision>),
     /// Record that it runs because a person asked for it.
     RunNow { request: RunRequest, slot: At },
@@ -30,7 +30,7 @@ pub(crate) enum Next {
     Wait(Wait),
 }
 
-/// What the next step rests on, beside the schedule itself.
+/// What the next step depends on, besides the schedule itself.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Situation {
     pub(crate) now: At,
@@ -77,6 +77,7 @@ pub(crate) fn next_step(
         at: situation.now,
         is_running: state.is_running(),
         free_since: state.free_since,
+        late_run_began: state.late_run_began,
         has_room: situation.has_room,
     };
     let Plan { decisions, wait } = decide(timing, state.through, moment);

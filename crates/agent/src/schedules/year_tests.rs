@@ -52,6 +52,9 @@ struct YearJob {
     spec: ScheduleSpec,
     /// Its slots count from here on.
     since: At,
+    timing: Timing,
+    /// The records of its stream so far.
+    records: Vec<ScheduleRecord>,
     is_paused: bool,
     /// Requests to run it now, and how many of them have run.
     requests: usize,
@@ -59,8 +62,32 @@ struct YearJob {
 }
 
 impl YearJob {
-    fn timing(&self) -> Timing {
-        Timing::parse(&self.spec.name, &self.spec, self.since).unwrap()
+    fn new(spec: ScheduleSpec) -> Self {
+        let (since, timing) = (At(START), Timing::parse(&spec.name, &spec, At(START)).unwrap());
+        Self { spec, since, timing, records: vec![], is_paused: false, requests: 0, requested_runs: 0 }
+    }
+
+    /// Whether a run cancels the one before it, which has a session of its own.
+    fn interrupts_other_sessions(&self) -> bool {
+        self.spec.overlap == OverlapPolicy::Interrupt && self.spec.session.is_none()
+    }
+
+    /// The sessions of the runs that have not ended.
+    fn open_sessions(&self) -> Vec<SessionId> {
+        let records = self.newest_records();
+        let is_end = |record: &ScheduleRecord, slot: At| matches!(record, ScheduleRecord::Ended(ended) if ended.slot == slot);
+        let is_open = |run: &SlotDecided| !records.iter().any(|record| is_end(record, run.slot));
+        fired(records).into_iter().filter(is_open).filter_map(|run| run.session).collect()
+    }
+
+    /// The newest records. They have all of its open runs.
+    fn newest_records(&self) -> &[ScheduleRecord] {
+        &self.records[self.records.len().saturating_sub(TAIL)..]
+    }
+
+    /// Its slots count from this moment on, with its spec as it is now.
+    fn begin_anew(&mut self, since: At) {
+        (self.since, self.timing) = (since, Timing::parse(&self.spec.name, &self.spec, since).unwrap());
     }
 }
 
@@ -70,8 +97,7 @@ impl YearJob {
 #[tokio::test]
 async fn a_year_of_kills_outages_and_clock_jumps_leaves_each_slot_decided_once() {
     let mut random = SeededRandom::new();
-    let job = |spec| YearJob { spec, since: At(START), is_paused: false, requests: 0, requested_runs: 0 };
-    let mut jobs: Vec<YearJob> = year_of_schedules().into_iter().map(job).collect();
+    let mut jobs: Vec<YearJob> = year_of_schedules().into_iter().map(YearJob::new).collect();
     let specs = |jobs: &[YearJob]| jobs.iter().map(|job| job.spec.clone()).collect::<Vec<_>>();
     let mut simulation = Simulation::new(specs(&jobs), AT_ONCE).await;
     simulation.step_surely(At(START)).await;
@@ -88,7 +114,7 @@ async fn a_year_of_kills_outages_and_clock_jumps_leaves_each_slot_decided_once()
             _ => {
                 let late = i64::try_from(random.below(5 * HOUR.unsigned_abs())).unwrap();
                 let end = ends.values().min().copied();
-                let slot = jobs.iter().filter_map(|job| job.timing().next_due(At(clock))).min();
+                let slot = jobs.iter().filter_map(|job| job.timing.next_due(At(clock))).min();
                 let wait = end.into_iter().chain(slot.map(|slot| slot.0)).min().unwrap() - clock;
                 if random.below(8) == 0 { late } else { wait.max(0) }
             }
@@ -112,12 +138,13 @@ async fn a_year_of_kills_outages_and_clock_jumps_leaves_each_slot_decided_once()
             let outcome = if random.below(3) == 0 { Outcome::Failed } else { Outcome::Completed };
             simulation.play_turn_until(session, outcome, At(end)).await;
         }
-        let demands = demanded_fires(&simulation, &jobs, At(clock)).await;
+        let demands = demanded_fires(&jobs, At(clock));
         while simulation.step(At(clock)).await.is_err() {
             kills += 1;
         }
         for job in &mut jobs {
-            for run in fired(&simulation.schedule_tail(&job.spec.name, TAIL).await) {
+            let new = simulation.schedule_after(&job.spec.name, job.records.len()).await;
+            for run in fired(&new) {
                 let key = (job.spec.name.clone(), run.slot);
                 if let std::collections::btree_map::Entry::Vacant(new) = decided_at.entry(key) {
                     new.insert(clock);
@@ -126,6 +153,14 @@ async fn a_year_of_kills_outages_and_clock_jumps_leaves_each_slot_decided_once()
                     let length = random.below(longest.unsigned_abs());
                     ends.insert(run.session.unwrap(), clock + i64::try_from(length).unwrap());
                 }
+            }
+            let newest = fired(&new).pop();
+            job.records.extend(new);
+            // A run that is interrupted ends at once.
+            if let Some(newest) = newest.filter(|_| job.interrupts_other_sessions()) {
+                let others =
+                    job.open_sessions().into_iter().filter(|session| Some(*session) != newest.session);
+                ends.extend(others.map(|session| (session, clock)));
             }
         }
         demanded += demands.len();
@@ -153,7 +188,8 @@ async fn change_job(simulation: &mut Simulation, job: &mut YearJob, now: At, wha
     match what {
         0 if job.is_paused => {
             simulation.at(now, schedules.resume(&name)).await.unwrap();
-            (job.is_paused, job.since) = (false, now);
+            job.is_paused = false;
+            job.begin_anew(now);
         }
         0 => {
             simulation.at(now, schedules.pause(&name)).await.unwrap();
@@ -170,7 +206,7 @@ async fn change_job(simulation: &mut Simulation, job: &mut YearJob, now: At, wha
                 _ => other("0 */12 * * 1-5", "20 */12 * * 1-5", &cron),
             });
             job.spec.every = job.spec.every.take().map(|every| other("23h", "22h", &every));
-            job.since = now;
+            job.begin_anew(now);
             simulation.kill().await;
         }
     }
@@ -179,19 +215,16 @@ async fn change_job(simulation: &mut Simulation, job: &mut YearJob, now: At, wha
 /// How many late runs go on together in the simulated year.
 const AT_ONCE: u64 = 4;
 /// Records at the end of a schedule's stream that have all of its open runs.
-const TAIL: u64 = 40;
+const TAIL: usize = 40;
 
 /// The slots that must fire at this moment, as the page on schedules says it, of the schedules that have no open run. None if late runs might
 /// have to wait for each other.
-async fn demanded_fires(simulation: &Simulation, jobs: &[YearJob], now: At) -> Vec<(String, At)> {
+fn demanded_fires(jobs: &[YearJob], now: At) -> Vec<(String, At)> {
     let mut demands = Vec::new();
     let mut open_runs = 0;
     for job in jobs {
-        let records = simulation.schedule_tail(&job.spec.name, TAIL).await;
-        let ended = |slot| {
-            records.iter().any(|record| matches!(record, ScheduleRecord::Ended(ended) if ended.slot == slot))
-        };
-        let open = fired(&records).iter().filter(|run| !ended(run.slot)).count();
+        let records = job.newest_records();
+        let open = job.open_sessions().len();
         open_runs += open;
         let waiting_requests = job.requests - job.requested_runs;
         if open > 0 || job.is_paused || waiting_requests > 0 {
@@ -199,12 +232,12 @@ async fn demanded_fires(simulation: &Simulation, jobs: &[YearJob], now: At) -> V
             open_runs += waiting_requests;
             continue;
         }
-        let timing = job.timing();
-        let own = decisions(&records).into_iter().rfind(|decided| decided.request.is_none());
+        let timing = &job.timing;
+        let own = decisions(records).into_iter().rfind(|decided| decided.request.is_none());
         let through = own.map_or(job.since, |decided| decided.slot.max(job.since));
         let horizon = At(now.0 - timing.delay.milliseconds());
         let lateness = |slot: &At| horizon.0 - slot.0;
-        let mut due = slots_of(&timing, through.max(At(horizon.0 - 4 * DAY)), horizon);
+        let mut due = slots_of(timing, through.max(At(horizon.0 - 4 * DAY)), horizon);
         due.retain(|slot| lateness(slot) <= timing.grace.milliseconds());
         let demand = match job.spec.missed {
             MissedPolicy::Latest => due.last(),
@@ -218,10 +251,12 @@ async fn demanded_fires(simulation: &Simulation, jobs: &[YearJob], now: At) -> V
 
 async fn check_year(simulation: &Simulation, job: &YearJob, decided_at: &BTreeMap<(String, At), i64>) {
     let (spec, name) = (&job.spec, &job.spec.name);
-    let records = simulation.schedule(name).await;
+    let records = &job.records;
     let mut slots_decided = BTreeSet::new();
-    let (mut timing, mut through, mut free_since) = (job.timing(), At(START), At(i64::MIN));
-    for record in &records {
+    // Each session's inputs are read once: those of the named ones are many.
+    let mut inputs_of: BTreeMap<SessionId, BTreeMap<InputId, usize>> = BTreeMap::new();
+    let (mut timing, mut through, mut free_since) = (job.timing.clone(), At(START), At(i64::MIN));
+    for record in records {
         match record {
             ScheduleRecord::Began(began) => {
                 assert!(began.from >= through, "{name}: it never goes back");
@@ -235,13 +270,15 @@ async fn check_year(simulation: &Simulation, job: &YearJob, decided_at: &BTreeMa
             ScheduleRecord::Ended(ended) => free_since = ended.at,
             ScheduleRecord::Decided(decided) => {
                 if decided.action == SlotAction::Fire {
-                    let inputs = simulation.inputs(decided.session.unwrap()).await;
-                    let key = input_key(name, decided.slot);
-                    assert_eq!(
-                        inputs.iter().filter(|(_, input)| Some(input.id) == decided.input).count(),
-                        1,
-                        "{key}"
-                    );
+                    let session = decided.session.unwrap();
+                    if !inputs_of.contains_key(&session) {
+                        let counts = inputs_of.entry(session).or_default();
+                        for (_, input) in simulation.inputs(session).await {
+                            *counts.entry(input.id).or_default() += 1;
+                        }
+                    }
+                    let count = inputs_of[&session].get(&decided.input.unwrap());
+                    assert_eq!(count, Some(&1), "{}", input_key(name, decided.slot));
                 }
                 if decided.request.is_some() {
                     free_since = At(i64::MIN);
@@ -275,22 +312,35 @@ async fn check_year(simulation: &Simulation, job: &YearJob, decided_at: &BTreeMa
             _ => {}
         }
     }
-    let requests = decisions(&records).iter().filter(|decided| decided.request.is_some()).count();
-    let open = fired(&records).len()
+    let requests = decisions(records).iter().filter(|decided| decided.request.is_some()).count();
+    let open = fired(records).len()
         - records.iter().filter(|record| matches!(record, ScheduleRecord::Ended(_))).count();
     assert!(requests == job.requests || open > 0, "{name}: {requests} of {} runs by hand", job.requests);
-    check_overlap(spec, &records);
+    check_overlap(simulation, job).await;
 }
 
-/// Without `interrupt`, a run begins only after the one before it has ended.
-fn check_overlap(spec: &ScheduleSpec, records: &[ScheduleRecord]) {
-    let mut open = 0;
-    for record in records {
+/// Without `interrupt`, a run begins only after the one before it has ended. With it, the one before is cancelled; where both have the
+/// same session, the mode of the input does that.
+async fn check_overlap(simulation: &Simulation, job: &YearJob) {
+    let name = &job.spec.name;
+    let mut open = Vec::new();
+    for record in &job.records {
         match record {
-            ScheduleRecord::Decided(decided) if decided.action == SlotAction::Fire => open += 1,
-            ScheduleRecord::Ended(_) => open -= 1,
+            ScheduleRecord::Decided(decided) if decided.action == SlotAction::Fire => {
+                if job.interrupts_other_sessions() {
+                    for (_, session) in &open {
+                        assert!(
+                            simulation.is_cancelled(*session).await,
+                            "{name}: {session} is not cancelled"
+                        );
+                    }
+                }
+                open.push((decided.slot, decided.session.unwrap()));
+            }
+            ScheduleRecord::Ended(ended) => open.retain(|(slot, _)| *slot != ended.slot),
             _ => {}
         }
-        assert!(open <= 1 || spec.overlap == OverlapPolicy::Interrupt, "{}: {open} runs at once", spec.name);
+        let is_alone = open.len() <= 1 || job.spec.overlap == OverlapPolicy::Interrupt;
+        assert!(is_alone, "{name}: {} runs at once", open.len());
     }
 }

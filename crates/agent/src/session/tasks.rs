@@ -154,6 +154,7 @@ impl SessionTasks {
             started: task.started.clone(),
             ended: task.ended.clone(),
             subagent: None,
+            other_node: None,
             told: task.known_to_model,
             is_waiting: task.stall.as_ref().is_some_and(|stall| {
                 task.is_running() && printed(task.id()).is_none_or(|printed| printed == stall.printed_bytes)

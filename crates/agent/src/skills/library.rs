@@ -62,7 +62,7 @@ impl SkillState {
 pub struct Skill {
     /// Its name, which is also that of its folder.
     pub name: String,
-    /// Whose it is.
+    /// Where it comes from.
     pub source: SkillSource,
     /// The canonical path of its folder.
     pub folder: PathBuf,
@@ -89,7 +89,7 @@ pub struct SkillReport {
     description: Option<String>,
     /// The tools that it says it needs. They are shown only, and grant nothing.
     allowed_tools: Vec<String>,
-    /// What other programs would refuse.
+    /// Mistakes that other programs would refuse.
     warnings: Vec<String>,
 }
 
@@ -121,7 +121,7 @@ impl SkillReport {
         }
     }
 
-    /// By what programs page through a list of skills: names may stand there twice, folders don't.
+    /// The cursor for paging through a list of skills: its folder, because two skills may have the same name.
     pub fn cursor(&self) -> String {
         format!("{} {}", self.name, self.folder)
     }
@@ -250,7 +250,7 @@ struct SkillSources {
     /// Where sessions have worked, and where this session may write.
     work_folders: WorkFolders,
     writable: Vec<PathBuf>,
-    /// What the user lets no session read.
+    /// Paths that no session may read.
     denied: Vec<PathBuf>,
 }
 

@@ -12,7 +12,7 @@ use crate::worker::Worker;
 
 /// The most tokens of the list with descriptions, estimated.
 const MAX_LIST_TOKENS: u64 = 3_000;
-/// Names stand in the list even if it becomes longer by that, up to this many tokens.
+/// Names without descriptions are listed beyond that limit, up to this many tokens in all.
 const MAX_NAMES_TOKENS: u64 = 20_000;
 
 /// What a new context of a session says about skills.

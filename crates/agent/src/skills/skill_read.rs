@@ -120,6 +120,6 @@ fn file_text(
     }
     match std::str::from_utf8(bytes) {
         Ok(text) => Ok(select_lines(text, arguments)),
-        Err(_) => Err(format!("{file} is no text, {} bytes; use it by a command", bytes.len())),
+        Err(_) => Err(format!("{file} is not text ({} bytes); use it in a command", bytes.len())),
     }
 }

@@ -16,9 +16,9 @@ use crate::config::AgentsSettings;
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Admission {
     Granted,
-    /// As many run as may.
+    /// As many run as may run at once. Try again later.
     Full,
-    /// The tree has had as many as it may have.
+    /// The tree has had as many as it may ever have.
     Exhausted,
 }
 
@@ -97,7 +97,7 @@ pub(super) async fn admit(
     }
 }
 
-/// Gives the place of a subagent back that was admitted and is not going to start.
+/// Releases the place of a subagent that was admitted and will not start.
 pub(super) async fn release(journal: &dyn Journal, root: SessionId, child: SessionId) -> Result<()> {
     if !read_tree(journal, root).await?.has(child) {
         return Ok(());

@@ -1,4 +1,4 @@
-//! The session of a subagent: starting it, reading how it is doing, stopping it. Each step may be repeated.
+//! The session of a subagent: starting it, reading its state, stopping it. Each step may be repeated.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -25,16 +25,16 @@ use crate::subagents::watch::ChildWatch;
 pub(crate) const GONE: &str = "its session was deleted";
 /// The key of the order that stops a subagent.
 const STOP_KEY: &str = "stop";
-/// How often it is looked whether the tasks of a stopped subagent are over.
+/// How often to check whether the tasks of a stopped subagent have ended.
 const TASK_CHECK_INTERVAL: Duration = Duration::from_millis(50);
 /// How long its tasks may take to end before its parent goes on without them.
 const TASKS_GRACE: Duration = Duration::from_secs(15);
-/// How much of what it said the notification of its end has.
+/// How much of its last message the notification of its end has.
 const NOTIFIED_OUTPUT: OutputLimit = OutputLimit { lines: 400, bytes: 8 << 10 };
 /// Bytes of its last message to keep with the record of its end.
 const MAX_KEPT_BYTES: usize = 1 << 20;
 
-/// How a subagent is doing, by its records.
+/// The state of a subagent, by its records.
 pub(crate) enum ChildState {
     /// It has no prompt yet.
     NotStarted,
@@ -73,7 +73,7 @@ impl ChildEnd {
         }
     }
 
-    /// Why it did not complete, and what it left behind.
+    /// Why it did not complete, and which of its tasks could not be ended.
     pub(crate) fn message(&self) -> Option<String> {
         let leftovers = match self.leftovers {
             0 => None,
@@ -153,7 +153,7 @@ pub(super) enum ChildStart {
     Held,
 }
 
-/// Starts a subagent: its name, its first record, its prompt. What is there already stays as it is.
+/// Starts a subagent: binds its key, writes its first record, and puts its prompt into its inbox. Steps that were done already change nothing.
 pub(super) async fn start_child(
     journal: &dyn Journal,
     redactor: &Redactor,
@@ -183,14 +183,18 @@ pub(crate) async fn parent_link(
     journal: &dyn Journal,
     id: SessionId,
 ) -> longhaul_journal::Result<Option<Box<ParentLink>>> {
-    let first = record_at(journal, &StreamName::session(id), 1).await?;
-    Ok(match first.map(|first| SessionRecord::decode(&first)) {
+    let stream = StreamName::session(id);
+    let first = record_at(journal, &stream, 1).await?;
+    let parent = match first.map(|first| SessionRecord::decode(&first)) {
         Some(Ok(SessionRecord::SessionCreated(created))) => created.parent,
         _ => None,
-    })
+    };
+    // The file of an import may name any session.
+    let is_imported = parent.is_some() && !journal.records_of_kind(&stream, "imported").await?.is_empty();
+    Ok(parent.filter(|_| !is_imported))
 }
 
-/// How a subagent is doing.
+/// The state of a subagent.
 pub(crate) async fn read_child(journal: &dyn Journal, id: SessionId) -> Result<ChildState> {
     let Some(entry) = journal.session_with_id(id).await? else {
         return Ok(if is_deleted(journal, id).await? { ChildState::Gone } else { ChildState::NotStarted });
@@ -265,7 +269,7 @@ async fn is_deleted(journal: &dyn Journal, id: SessionId) -> Result<bool> {
     Ok(deleted.iter().any(is_of_child))
 }
 
-/// Whether the end of its first turn is the last record of a subagent. False if that is not known without loading it.
+/// Whether the last record of a subagent is the end of its first turn. Loads nothing, so it may be false although the turn has ended.
 pub(crate) async fn has_ended(journal: &dyn Journal, id: SessionId) -> Result<bool> {
     let Some(entry) = journal.session_with_id(id).await? else { return Ok(false) };
     Ok(last_record_as_end(journal, &entry).await?.is_some())

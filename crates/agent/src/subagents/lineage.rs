@@ -1,5 +1,5 @@
-//! Whether a subagent that is resumed is still wanted. Its parent may have been stopped while no process ran, and nothing runs after a
-//! cancel: so it looks before it acts.
+//! Whether a subagent that is resumed is still wanted. Its parent may have been stopped while no process ran, and nothing may run after
+//! a cancel, so a subagent checks this before it acts.
 
 use longhaul_journal::{Journal, records};
 use longhaul_protocol::{CallId, InboxRecord, OrderKind, ParentLink, StreamName, TaskId};
@@ -19,7 +19,7 @@ pub(crate) async fn stop_if_unwanted(worker: &Worker) -> WorkerResult<()> {
         return Ok(());
     }
     let runtime = worker.runtime();
-    // A parent at work stops its subagents itself, and one that starts has just asked for it.
+    // A parent that runs stops its subagents itself, and one that is starting has just asked for this one.
     let is_parent_here = runtime.session_in_memory(parent.session).is_some_and(|slot| slot.has_lease());
     if state.turn.is_none() && is_parent_here {
         return Ok(());

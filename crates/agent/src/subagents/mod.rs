@@ -8,7 +8,7 @@
 //! | `tool` | the tool `agent`: its arguments, and what they allow the subagent to do |
 //! | `run` | one call: admission, start, waiting, going to the background, stopping |
 //! | `admission` | the limits of a tree: how many there may be, and how many at once |
-//! | `child` | the session of a subagent: starting it, reading how it is doing, stopping it |
+//! | `child` | the session of a subagent: starting it, reading its state, stopping it |
 //! | `watch` | waiting for news of a subagent, in whichever process it runs |
 //! | `questions` | its questions at its parent, and the answers on their way back |
 //! | `lineage` | whether a subagent that is resumed is still wanted |
@@ -40,7 +40,7 @@
 //!
 //! | a crash after | is on disk | on resume |
 //! | --- | --- | --- |
-//! | the order to cancel the parent's turn, or to kill the task | that order | the subagent does nothing before it has looked whether its parent wants it; the parent stops it |
+//! | the order to cancel the parent's turn, or to kill the task | that order | the subagent does nothing before it has checked whether its parent wants it; the parent stops it |
 //! | `order` in its inbox | that it is to stop | it ends as cancelled, without another call of a model |
 //! | its `turn_ended`, before its own tasks are over | the end of its turn | its parent ends them, then records the end |
 //! | a cancel before it was started | nothing of it | it is released from the tree, and never starts |
@@ -81,7 +81,7 @@ pub(crate) use tool::definition as agent_definition;
 pub(crate) use tool::{AGENT_TOOL, AgentTool};
 use watch::ChildWatch;
 
-/// What a subagent is told beside its prompt.
+/// The instructions of a subagent, in addition to its prompt.
 const INSTRUCTIONS: &str = "You are a subagent: another agent started you, and your first message is its prompt. You see nothing of its \
     conversation, and it sees nothing of yours but your last message, which is your result: put everything into it that the other agent \
     needs. Your background tasks end with you, so wait for those that matter.";
@@ -116,7 +116,7 @@ impl SubagentTasks for RuntimeSubagents {
         loop {
             match read_child(&*runtime.journal, session).await {
                 Ok(ChildState::NotStarted | ChildState::Running(_)) => watch.wait_for_news().await,
-                // The news that led here is taken.
+                // The event that led here is consumed, so wait before reading again.
                 Err(_) => tokio::time::sleep(run::RETRY_DELAY).await,
                 Ok(ChildState::Ended(_) | ChildState::Gone) => return,
             }
@@ -129,7 +129,7 @@ impl SubagentTasks for RuntimeSubagents {
     }
 }
 
-/// How a subagent is doing, for the model that started it.
+/// The state of a subagent, for the model that started it.
 pub(crate) fn status_of(state: &ChildState) -> SubagentStatus {
     match state {
         ChildState::NotStarted => SubagentStatus {

@@ -1,4 +1,4 @@
-//! The questions of subagents, at their parent: a person who attends the parent sees and answers them there.
+//! The questions of subagents in their parent's session, where a person sees and answers them.
 
 use longhaul_protocol::{
     Order, OrderId, OrderKind, OrderTaken, Question, QuestionId, SessionId, SessionRecord, StreamName,
@@ -33,7 +33,7 @@ pub(crate) fn question_records(
     settled.chain(new).collect()
 }
 
-/// What people call a subagent where its parent works: its kind, if it has one, and its task.
+/// The name of a subagent in its parent's session: its kind, if it has one, and its task.
 pub(crate) fn shown_name(started: &TaskStarted) -> String {
     let kind = started.command.strip_prefix("agent ").filter(|kind| *kind != DEFAULT_NAME);
     let name = kind.map(|kind| format!("{kind} ")).unwrap_or_default();

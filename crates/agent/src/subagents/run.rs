@@ -21,7 +21,7 @@ use crate::clock::now;
 use crate::runtime::RuntimeShared;
 use crate::{Error, Result};
 
-/// How often a call that waits for a place in its tree looks again.
+/// How often a call that waits for a place in its tree tries again.
 const ADMISSION_CHECK_INTERVAL: Duration = Duration::from_millis(200);
 /// The pause after the journal could not be read or written.
 pub(super) const RETRY_DELAY: Duration = Duration::from_secs(1);
@@ -80,8 +80,8 @@ impl SubagentRun {
     async fn start(&mut self, new: &NewSubagent, stop: &mut StopSignal) -> Option<ToolOutcome> {
         let root = new.parent.root();
         loop {
-            if is_asked(stop).await {
-                return Some(self.give_up(root).await);
+            if is_stop_requested(stop).await {
+                return Some(self.cancel_start(root).await);
             }
             match self.try_start(new, stop).await {
                 Ok(Some(Admission::Granted)) => return None,
@@ -132,13 +132,13 @@ impl SubagentRun {
         let child = NewChild { child: &self.child, parent: &new.parent, work_dir, prompt: &new.prompt };
         Ok(Some(match start_child(journal, &self.runtime.redactor, child).await? {
             ChildStart::Started => Admission::Granted,
-            // It is admitted once, so that trying again soon changes nothing.
+            // Admission counts it once, so trying again soon does no harm.
             ChildStart::Held => Admission::Full,
         }))
     }
 
-    /// The call was stopped before the subagent began.
-    async fn give_up(&self, root: SessionId) -> ToolOutcome {
+    /// The outcome of a call that was stopped before its subagent began. Its place in the tree is free again.
+    async fn cancel_start(&self, root: SessionId) -> ToolOutcome {
         if let Err(error) = release(&*self.runtime.journal, root, self.child.session).await {
             return ToolOutcome::error(format!(
                 "{NOT_BEGUN}; its place in the tree is not free yet: {error}"
@@ -184,9 +184,9 @@ impl SubagentRun {
                 Ok(ChildState::Running(running)) => !running.questions.is_empty(),
                 Err(error) if may_pass(&error) && failures < MAX_READ_FAILURES => {
                     failures += 1;
-                    // The news that led here is taken, so the session is read again soon.
+                    // The event that led here is consumed, so the session is read again soon.
                     pause(RETRY_DELAY, stop).await;
-                    if is_asked(stop).await {
+                    if is_stop_requested(stop).await {
                         return self.stop().await;
                     }
                     continue;
@@ -195,7 +195,7 @@ impl SubagentRun {
                     return ToolOutcome::error(format!("can't read the subagent's session: {error}"));
                 }
             };
-            // While it waits for a person, its time does not run.
+            // Time in which it waits for a person does not count.
             let deadline = self.deadline(asked_for).filter(|_| !is_asking);
             let since = Instant::now();
             tokio::select! {
@@ -289,7 +289,7 @@ impl SubagentRun {
 }
 
 /// Whether the call was asked to stop before now.
-async fn is_asked(stop: &mut StopSignal) -> bool {
+async fn is_stop_requested(stop: &mut StopSignal) -> bool {
     tokio::select! {
         biased;
         () = stop.asked() => true,

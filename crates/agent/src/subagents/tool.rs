@@ -154,7 +154,7 @@ impl AgentTool {
         let depth = runtime.config.settings.agents.depth;
         if ancestors.len() as u64 > depth {
             return Err(refusal(&format!(
-                "subagents may be nested {depth} deep at most (agents.depth), so this one may start none; do it yourself"
+                "subagents may be nested {depth} deep at most (agents.depth), so this one can't start any; do it yourself"
             )));
         }
         let kind = match &arguments.kind {

@@ -2,15 +2,16 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use longhaul_journal::{Journal, SessionEntry};
+use longhaul_journal::{Error as JournalError, Journal, SessionEntry};
 use longhaul_protocol::{At, ChildAdmitted, ChildSession, SessionId, TaskId, TaskStatus};
+use longhaul_tools::SubagentStatus;
 use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::admission::read_tree;
 use super::child::{parent_link, read_child};
 use super::status_of;
-use crate::Result;
+use crate::{Error, Result};
 
 const SESSIONS_PER_PAGE: usize = 200;
 
@@ -48,6 +49,25 @@ pub struct SubagentReport {
 /// The subagents below a session, or all of the home, each tree in the order of its starts and each subagent after its parent.
 pub async fn list_subagents(journal: &dyn Journal, below: Option<SessionId>) -> Result<Vec<SubagentReport>> {
     let mut reports = Vec::new();
+    for (depth, child) in walk_trees(journal, below).await? {
+        reports.extend(report(journal, &child, depth).await?);
+    }
+    Ok(reports)
+}
+
+/// The sessions of all subagents below a session, each after its parent. Those that were deleted are left out. Nothing of these sessions
+/// is read, so that a damaged one can be deleted, too.
+pub async fn subagent_sessions(journal: &dyn Journal, session: SessionId) -> Result<Vec<SessionEntry>> {
+    let mut entries = Vec::new();
+    for (_, child) in walk_trees(journal, Some(session)).await? {
+        entries.extend(journal.session_with_id(child.session).await?);
+    }
+    Ok(entries)
+}
+
+/// The subagents below a session, or all of the home, with their depth, each after its parent.
+async fn walk_trees(journal: &dyn Journal, below: Option<SessionId>) -> Result<Vec<(u64, ChildAdmitted)>> {
+    let mut found = Vec::new();
     let roots = match below {
         Some(session) => BTreeSet::from([root_of(journal, session).await?]),
         None => roots(journal).await?,
@@ -63,27 +83,25 @@ pub async fn list_subagents(journal: &dyn Journal, below: Option<SessionId>) -> 
         };
         push(&mut waiting, 1, top);
         while let Some((depth, child)) = waiting.pop() {
-            reports.extend(report(journal, child, depth).await?);
+            found.push((depth, child.clone()));
             push(&mut waiting, depth + 1, child.session);
         }
     }
-    Ok(reports)
-}
-
-/// The sessions of all subagents below a session, each after its parent. Those that were deleted are left out.
-pub async fn subagent_sessions(journal: &dyn Journal, session: SessionId) -> Result<Vec<SessionEntry>> {
-    let mut entries = Vec::new();
-    for report in list_subagents(journal, Some(session)).await? {
-        entries.extend(journal.session_with_id(report.id).await?);
-    }
-    Ok(entries)
+    Ok(found)
 }
 
 /// `None` if its session is not there: it is about to start, or was deleted.
 async fn report(journal: &dyn Journal, child: &ChildAdmitted, depth: u64) -> Result<Option<SubagentReport>> {
     let Some(entry) = journal.session_with_id(child.session).await? else { return Ok(None) };
     let parent = journal.session_with_id(child.parent).await?;
-    let status = status_of(&read_child(journal, child.session).await?);
+    let status = match read_child(journal, child.session).await {
+        Ok(state) => status_of(&state),
+        // One that is damaged must not hide the others.
+        Err(error @ (Error::Unreadable { .. } | Error::Journal(JournalError::Damaged { .. }))) => {
+            unreadable_status(&error)
+        }
+        Err(error) => return Err(error),
+    };
     Ok(Some(SubagentReport {
         session: entry.key,
         id: child.session,
@@ -97,6 +115,16 @@ async fn report(journal: &dyn Journal, child: &ChildAdmitted, depth: u64) -> Res
         duration_ms: status.duration_ms,
         message: status.message,
     }))
+}
+
+/// The status of a subagent whose records can't be read.
+fn unreadable_status(error: &Error) -> SubagentStatus {
+    SubagentStatus {
+        status: TaskStatus::Lost,
+        duration_ms: None,
+        message: Some(error.to_string()),
+        said: String::new(),
+    }
 }
 
 /// The session that started this one as its subagent.

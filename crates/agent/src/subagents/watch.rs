@@ -9,7 +9,7 @@ use crate::client::watch::{Watched, Watcher};
 use crate::runtime::RuntimeShared;
 use crate::runtime::slot::SessionSlot;
 
-/// How often a subagent is looked at that another process runs, or none.
+/// How often to check a subagent that this process does not run.
 const CHECK_INTERVAL: Duration = Duration::from_secs(1);
 
 /// Watches a subagent, and keeps it running.
@@ -22,7 +22,7 @@ pub(crate) struct ChildWatch {
 }
 
 impl ChildWatch {
-    /// Watches from now on. Read how the subagent is doing after this.
+    /// Watches from now on. Read the subagent's state after this call.
     pub(crate) async fn new(runtime: &Arc<RuntimeShared>, id: SessionId) -> Self {
         let mut watch = Self { runtime: runtime.clone(), id, watched: None, head: 0 };
         watch.find().await;
@@ -32,12 +32,12 @@ impl ChildWatch {
     async fn find(&mut self) {
         if self.watched.is_none()
             && let Ok(Some(entry)) = self.runtime.journal.session_with_id(self.id).await
-            // A worker that is woken before holds the lease under which the first record names the parent.
+            // A worker that is woken earlier would hold the lease that is needed to write the first record, which names the parent.
             && entry.head.seq > 0
         {
             let slot = self.runtime.session_slot(&entry.key, Some(self.id));
             let watcher = slot.hub.watch(slot.clone(), self.runtime.journal.clone());
-            // It watches for the parent. Only a client of the parent can answer.
+            // This watcher can't answer questions: only a client of the parent can.
             watcher.set_unattended();
             self.head = entry.head.seq;
             self.watched = Some((slot, watcher));
@@ -47,16 +47,11 @@ impl ChildWatch {
     /// Wakes the subagent in the process that runs it, or here.
     pub(crate) async fn wake(&self) {
         let Some((slot, _)) = &self.watched else { return };
-        if !slot.has_lease() && self.is_held_elsewhere().await {
+        if !slot.has_lease() && self.runtime.is_held_elsewhere(self.id).await {
             let _ = self.runtime.journal.wake_holder(&StreamName::session(self.id)).await;
         } else if !self.runtime.worker_backoff.is_backing_off(self.id) {
             slot.wake(&self.runtime);
         }
-    }
-
-    async fn is_held_elsewhere(&self) -> bool {
-        let holder = self.runtime.journal.holder(&StreamName::session(self.id)).await;
-        holder.is_ok_and(|holder| holder.is_some_and(|holder| holder.is_another() && !holder.is_gone()))
     }
 
     /// Returns when the subagent may have ended, asked something or got an answer. If no process runs it, this one does.
@@ -87,7 +82,7 @@ impl ChildWatch {
     }
 }
 
-/// Returns at the next event after which the subagent is doing something else to its parent.
+/// Returns at the next event that matters to the parent: an end, a question or an answer.
 async fn next_news(watcher: &mut Watcher) {
     loop {
         match watcher.next().await {

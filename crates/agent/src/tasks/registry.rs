@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use longhaul_journal::Journal;
+use longhaul_journal::{Journal, NodeReport, NodeState};
 use longhaul_keeper::{Found, Launcher, LeftBehind, Status, Tasks};
 use longhaul_protocol::{
     At, ChildSession, SessionId, StreamName, TaskEnded, TaskId, TaskStarted, TaskStatus,
@@ -21,6 +21,7 @@ use crate::session::TaskState;
 use crate::subagents::child::{ChildState, order_kill, order_stop, parent_link, read_child};
 use crate::subagents::status_of;
 use crate::subagents::tree::parents;
+use crate::worker::task_monitor::TaskRef;
 use crate::{Error, Result};
 
 /// How long a kill waits for the end of a subagent. With no runtime alive, it ends when its session next runs.
@@ -155,6 +156,8 @@ impl TaskRegistry {
         for entry in &mut entries {
             if let Some(child) = entry.running_child() {
                 entry.now = child_condition(&*self.journal, &entry.started, child).await?;
+            } else if let Some(elsewhere) = condition_elsewhere(&*self.journal, entry).await? {
+                entry.now = elsewhere;
             }
         }
         Ok(entries)
@@ -180,6 +183,7 @@ impl TaskRegistry {
             self.stop_subagent(task, child).await?;
             return self.condition(task).await;
         }
+        self.refuse_elsewhere(task).await?;
         if let Some(tasks) = self.tasks.clone() {
             let id = task.id();
             run_blocking(move || tasks.kill(id)).await??;
@@ -219,6 +223,7 @@ impl TaskRegistry {
                 return Ok(TaskOutput::Kept(output));
             }
         }
+        self.refuse_elsewhere(task).await?;
         let Some(ended) = &task.record else { return Ok(TaskOutput::Gone) };
         Ok(match &ended.output {
             Some(blob) => TaskOutput::Recorded(self.journal.blob(blob.hash).await?),
@@ -231,9 +236,49 @@ impl TaskRegistry {
         if let Some(child) = task.running_child() {
             return child_condition(&*self.journal, &task.started, child).await;
         }
-        let (tasks, task) = (self.tasks.clone(), task.clone());
-        run_blocking(move || condition_of(tasks.as_deref(), &task.started, task.record.as_ref())).await
+        let (tasks, listed) = (self.tasks.clone(), task.clone());
+        let look = move || condition_of(tasks.as_deref(), &listed.started, listed.record.as_ref());
+        let now = run_blocking(look).await?;
+        Ok(condition_elsewhere(&*self.journal, task).await?.unwrap_or(now))
     }
+
+    /// Refuses what only the node can do that has the command.
+    async fn refuse_elsewhere(&self, task: &TaskEntry) -> Result<()> {
+        match condition_elsewhere(&*self.journal, task).await? {
+            Some(TaskCondition { status: TaskStatus::Running, .. }) => {
+                Err(Error::TaskOnOtherNode { task: task.id(), node: task.started.target.clone() })
+            }
+            _ => Ok(()),
+        }
+    }
+}
+
+/// The condition of a task without a recorded end whose keeper is on another node. It runs until that node reports its end, or was
+/// given up. `None` if this node has the task.
+async fn condition_elsewhere(journal: &dyn Journal, task: &TaskEntry) -> Result<Option<TaskCondition>> {
+    let Some(cluster) = journal.cluster() else { return Ok(None) };
+    let node = TaskRef::from(&task.started).node.filter(|node| **node != *cluster.node());
+    let Some(node) = node.filter(|_| task.record.is_none()) else { return Ok(None) };
+    let report = cluster.nodes().await?.into_iter().find(|report| *report.id == *node);
+    let (status, message) = match report {
+        None | Some(NodeReport { state: NodeState::Gone, .. }) => {
+            (TaskStatus::Lost, format!("node {node} was given up; how it ended is unknown"))
+        }
+        Some(NodeReport { state: NodeState::Live | NodeState::Draining, .. }) => {
+            (TaskStatus::Running, format!("on node {node}"))
+        }
+        Some(away) => (TaskStatus::Running, format!("on node {node}, {}", away.last_seen())),
+    };
+    let so_far = task.started.started_at.map(ms_since).filter(|_| status == TaskStatus::Running);
+    Ok(Some(TaskCondition {
+        status,
+        exit_code: None,
+        ended_at: None,
+        duration_ms: so_far,
+        printed: None,
+        message: Some(message),
+        left: 0,
+    }))
 }
 
 /// The processes that commands of a session left running.

@@ -4,7 +4,7 @@
 //! | --- | --- | --- |
 //! | the server made a task, before `tool_task` | the start of the call | as without a task: by its effect, or unknown |
 //! | `tool_task` | the id | the task is asked about |
-//! | `question` | the question | nobody waits for the answer any more: the question is withdrawn, and the call is resumed; the server of a task asks again |
+//! | `question` | the question | no call waits for the answer any more: the question is withdrawn, and the call is resumed; the server of a task asks again |
 
 use std::collections::HashMap;
 

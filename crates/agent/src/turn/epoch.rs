@@ -14,7 +14,7 @@ use crate::session::state::Epoch;
 use crate::skills::{SkillPreface, skill_preface};
 use crate::worker::{Worker, WorkerResult};
 
-/// Starts an epoch because the system prompt or the tools have changed. The list of skills is that of now.
+/// Starts an epoch because the system prompt or the tools have changed. The list of skills is made anew.
 pub(crate) async fn start_epoch(worker: &mut Worker) -> WorkerResult<()> {
     let (mut records, blobs) = epoch_records(worker, EpochReason::Changed);
     let preface = skill_preface(worker).await;

@@ -137,7 +137,7 @@ fn may_ask(worker: &Worker, call: &CallState) -> bool {
     worker.runtime().config.is_attended && refusal_reason(worker, call).is_none()
 }
 
-/// Why a command may not run outside, whatever the user says: the turn ends, or the settings of now are against it.
+/// Why a command may not run outside, whatever the user says: the turn ends, or the present settings forbid it.
 fn refusal_reason(worker: &Worker, call: &CallState) -> Option<String> {
     let is_broken = |turn: &crate::session::state::Turn| turn.cancelled || turn.lost_record.is_some();
     if worker.policy().must_end_turn() || worker.state().turn.as_ref().is_none_or(is_broken) {

@@ -88,7 +88,11 @@ async fn run_with_lease(
     forced_end: Option<String>,
 ) -> WorkerResult<()> {
     let id = slot.ensure_id(runtime).await?;
-    runtime.check_run_permission(id).await?;
+    match runtime.check_run_permission(id).await {
+        // A task of this node has ended, and no other node can record that. The worker leaves again before it does anything else.
+        Err(WorkerStop::HeldElsewhere(JournalError::Draining { .. })) if slot.has_task_reports() => {}
+        permitted => permitted?,
+    }
     let lease = acquire_lease(runtime, slot, id).await?;
     let worked = catch_panic(&slot.key, async {
         let worker = Worker::open(runtime, slot, id, lease.clone()).await?;

@@ -1,8 +1,8 @@
 //! Which tools of MCP servers a session has.
 //!
-//! The tools of an epoch are recorded with it, and a turn uses those, whatever its servers do meanwhile: requests keep their prefix
-//! (M16). A new epoch takes what the servers offer then; servers that have run before need not run for that. What changes within an
-//! epoch is told to the model in a note.
+//! The tools of an epoch are recorded with it, and its turns use those, whatever the servers do meanwhile, so that requests keep their
+//! prefix (M16). A new epoch takes what the servers offer by then; a server that has run before need not run for that. A note tells
+//! the model what changes within an epoch.
 //!
 //! | a crash | on resume |
 //! | --- | --- |
@@ -22,8 +22,8 @@ use crate::worker::toolset::{FolderTools, OfferedTools};
 use crate::worker::wait::{WaitOutcome, WakeOn};
 use crate::worker::{Worker, WorkerResult, WorkerStop};
 
-/// What the model is told of a server whose tools had changed and are as its request has them again.
-const UNCHANGED: &str = "has the tools again that you were given for it";
+/// For a server whose tools had changed and now are again as the model's request has them.
+const UNCHANGED: &str = "again has the tools that you were given for it";
 
 /// The tools that the session's epoch began with. `None` if it has no epoch, or the servers of its tools are not configured any more.
 pub(super) async fn recorded_tools(
@@ -39,7 +39,8 @@ pub(super) async fn recorded_tools(
     Some(folder.with_servers(folder.servers().restore(session, &recorded)?))
 }
 
-/// The tools for the first epoch of a session, if those of all its servers are known: then it needs no second one, and waits for none.
+/// The tools for the first epoch of a session, if those of all its servers are known. Then no second epoch is needed to add them, and
+/// no server is waited for.
 pub(super) fn first_tools(
     runtime: &RuntimeShared,
     session: SessionId,
@@ -51,8 +52,8 @@ pub(super) fn first_tools(
     is_ready.then(|| folder.with_servers(servers.offer(session)))
 }
 
-/// The tools for a turn that begins: those of the epoch, or, if a new epoch has to begin, what the servers offer. Their first request
-/// waits for servers whose tools are not known yet, but not for ever, and a cancel ends the wait.
+/// The tools for a turn that begins: those of the epoch, or, if a new epoch has to begin, what the servers offer. Waits for servers whose
+/// tools are not known yet, up to `mcp.start_timeout_s` and until the turn is cancelled.
 pub(super) async fn choose_tools(worker: &mut Worker) -> WorkerResult<Arc<OfferedTools>> {
     let (runtime, session) = (Arc::clone(worker.runtime()), worker.id());
     let folder = folder_of(&runtime, worker.state());
@@ -113,7 +114,7 @@ pub(crate) fn server_tools_note(worker: &Worker) -> Option<Note> {
     (!lines.is_empty()).then(|| Note::new(lines.join("\n")))
 }
 
-/// The lines that the model has not been told, of what has changed at running servers. What counts is the last note about a server.
+/// The changes at running servers that the model has not been told. The last note about a server says what it was told.
 fn unannounced_changes(notes: &[&str], changes: &[ToolChanges]) -> Vec<String> {
     let mut unannounced = Vec::new();
     for changes in changes {

@@ -20,7 +20,7 @@ fn a_change_that_reverts_and_comes_again_is_told_each_time() {
     assert_eq!(tell(&nothing), Vec::<String>::new());
     assert_eq!(tell(&lost), ["the MCP server a no longer has a__x"]);
     assert_eq!(tell(&lost), Vec::<String>::new());
-    assert_eq!(tell(&nothing), ["the MCP server a has the tools again that you were given for it"]);
+    assert_eq!(tell(&nothing), ["the MCP server a again has the tools that you were given for it"]);
     assert_eq!(tell(&nothing), Vec::<String>::new());
     assert_eq!(tell(&lost), ["the MCP server a no longer has a__x"]);
 }

@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use longhaul_keeper::{Following, Found, Task};
-use longhaul_protocol::{QuestionId, SessionId, StreamName, TaskId, TaskNews, TaskStarted};
+use longhaul_protocol::{QuestionId, SessionId, TaskId, TaskNews, TaskStarted};
 use longhaul_tools::{last_output_line, looks_like_a_prompt};
 use tokio::io::AsyncReadExt;
 use tokio::net::UnixStream;
@@ -29,7 +29,7 @@ const FIRST_RETRY_DELAY: Duration = Duration::from_secs(1);
 const MAX_RETRY_DELAY: Duration = Duration::from_secs(10);
 const RETRY_DELAY: RetryDelay = RetryDelay::new(FIRST_RETRY_DELAY, MAX_RETRY_DELAY);
 
-/// How often it is checked whether the node of a task was given up.
+/// How often to check whether the node of a task was given up.
 const NODE_CHECK_INTERVAL: Duration = Duration::from_secs(3);
 
 /// The tasks that this process monitors, and those that it is killing.
@@ -187,8 +187,7 @@ impl MonitorJob {
 
     async fn is_held_elsewhere(&self) -> bool {
         let Some(session) = self.slot.id.get() else { return false };
-        let holder = self.runtime.journal.holder(&StreamName::session(*session)).await;
-        holder.is_ok_and(|holder| holder.is_some_and(|holder| holder.is_another()))
+        self.runtime.is_held_elsewhere(*session).await
     }
 
     /// Returns when the task has probably ended: its keeper closed the connection, or is gone.
@@ -245,7 +244,7 @@ impl MonitorJob {
                     }
                 }
                 Ok(ChildState::NotStarted) => {}
-                // The news that led here is taken.
+                // The event that led here is consumed, so wait before reading again.
                 Err(_) => {
                     tokio::time::sleep(FIRST_RETRY_DELAY).await;
                     continue;

@@ -195,6 +195,11 @@ async fn record_stalled_tasks(worker: &mut Worker, stalled: Vec<(TaskNews, Strin
 
 /// The session's tasks, for the tools that list and read them.
 pub(crate) fn known_tasks(worker: &Worker) -> Arc<[SessionTask]> {
-    let monitor = &worker.runtime().task_monitor;
-    worker.state().tasks.known_tasks(|id| monitor.printed_bytes(id)).collect()
+    let runtime = worker.runtime();
+    let known = worker.state().tasks.known_tasks(|id| runtime.task_monitor.printed_bytes(id));
+    let placed = known.map(|task| {
+        let node = TaskRef::from(&task.started).node.filter(|node| runtime.is_other_node(node));
+        SessionTask { other_node: node.map(|node| node.to_string()), ..task }
+    });
+    placed.collect()
 }

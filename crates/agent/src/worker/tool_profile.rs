@@ -1,4 +1,4 @@
-//! What the tools of a session are made of: its work folder, and for a subagent what its parent lets it use. Sessions with the same
+//! What decides which tools a session has: its work folder, and for a subagent what its parent lets it use. Sessions with the same
 //! profile share their tools.
 
 use std::path::{Path, PathBuf};
@@ -16,7 +16,7 @@ use crate::worker::toolset::{session_work_dir, tool_scope};
 const TASK_TOOLS: [&str; 2] = ["task_output", "task_kill"];
 const EXEC: &str = "exec";
 
-/// What the tools of a session are made of.
+/// What decides which tools a session has.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(crate) struct ToolProfile {
     /// `None` if the session has no work folder.

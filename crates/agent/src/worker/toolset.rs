@@ -22,6 +22,7 @@ use longhaul_tools::{
 use crate::Config;
 use crate::compaction::plan::ContextLimits;
 use crate::config::{ProjectInstructions, WithoutSandbox};
+use crate::journal_place::password_file;
 use crate::memory::{NoteHooks, memory_note_tool};
 use crate::prompt::environment::SessionSetup;
 use crate::prompt::instruction_files::{InstructionFile, Instructions, read_instructions};
@@ -197,8 +198,11 @@ impl Toolset {
                 setup.capture(folder.and_then(|folder| runtime.git_status.answer(folder)))
             }
         };
-        // They belong to the folder of the runtime.
-        let project_instructions = config.project_instructions.as_ref().filter(|_| work_dir.is_some());
+        // A stranger's project has no say in another folder.
+        let project_instructions = config
+            .project_instructions
+            .as_ref()
+            .filter(|added| work_dir.as_deref().is_some_and(|work_dir| added.are_for(work_dir)));
         let instructions = match state.parent() {
             Some(parent) => Cow::Owned(subagent_instructions(&runtime.instructions, parent)),
             None => Cow::Borrowed(runtime.instructions.as_str()),
@@ -467,11 +471,16 @@ fn other_tools(runtime: &RuntimeShared) -> Vec<Arc<dyn Tool>> {
     tools
 }
 
-/// The scope of the tools. It never includes writing the config file in use, wherever that is.
+/// The scope of the tools. It never includes writing the config file in use, nor the file with the password of the journal's database,
+/// wherever they are: who can read that one can write to every session.
 pub(crate) fn tool_scope(config: &Config, work_dir: &Path) -> Scope {
     let scope = Scope::new(work_dir, &config.settings.scope, &config.home);
-    match &config.file {
+    let scope = match &config.file {
         Some(file) => scope.without_writing(file),
+        None => scope,
+    };
+    match password_file(&config.settings.journal, std::env::var_os("PGPASSFILE")) {
+        Some(file) => scope.without_file(&file),
         None => scope,
     }
 }

@@ -3,9 +3,9 @@ use std::path::Path;
 use longhaul_tools::{ToolDefinition, all_tool_definitions, tools_reference};
 
 use super::*;
-use crate::memory::memory_note_about;
-use crate::recall::recall_abouts;
-use crate::schedules::tool::definition as schedule_about;
+use crate::memory::memory_note_definition;
+use crate::recall::recall_definitions;
+use crate::schedules::tool::definition as schedule_definition;
 use crate::subagents::agent_definition;
 
 /// T15
@@ -14,8 +14,8 @@ fn docs_tools_md_is_as_the_tools_say() {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/tools.md");
     let own = all_tool_definitions()
         .into_iter()
-        .chain(recall_abouts())
-        .chain([memory_note_about(), schedule_about()]);
+        .chain(recall_definitions())
+        .chain([memory_note_definition(), schedule_definition()]);
     let mut definitions: Vec<ToolDefinition> = own.chain(longhaul_mcp::search_tool_definitions()).collect();
     // Where a request has it.
     let place = definitions.iter().position(|tool| tool.name == "ask_user").unwrap();
@@ -39,8 +39,11 @@ fn all_tools_together_take_few_tokens() {
     const MAX_TOOL_TOKENS: u64 = 2_200;
     // The other one is there only where a searcher is configured.
     let sent = all_tool_definitions().into_iter().filter(|tool| tool.name != "web_search");
-    let definitions =
-        sent.chain(recall_abouts()).chain([memory_note_about(), schedule_about(), agent_definition(&[])]);
+    let definitions = sent.chain(recall_definitions()).chain([
+        memory_note_definition(),
+        schedule_definition(),
+        agent_definition(&[]),
+    ]);
     let schemas: Vec<ToolSchema> = definitions
         .map(|tool| ToolSchema {
             name: tool.name.into_owned(),

@@ -302,7 +302,7 @@ async fn numbers_and_words_that_do_not_fit_are_explained() {
     said("has no word in it");
     said("more than 1000 characters");
     said("`limit` must be a whole number from 1 to 50, not 51");
-    let books = (false, "[these records only keep the books; there is nothing to show]".to_owned());
+    let books = (false, "[these records are bookkeeping; there is nothing to show]".to_owned());
     assert!(shown.contains(&books), "{shown:?}");
 }
 

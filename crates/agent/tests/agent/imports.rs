@@ -6,16 +6,16 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use longhaul_agent::config::{Approval, ApprovalRule};
 use longhaul_agent::session::load;
-use longhaul_agent::{Config, Runtime, Session};
+use longhaul_agent::{Config, Runtime, Session, parent_of};
 use longhaul_journal::{
     Append, Author, ImportOptions, Journal, Page, SqliteJournal, erase_record, export_session,
-    import_session, newest_import, put, session_place,
+    import_session, name_session, newest_import, put, session_place,
 };
 use longhaul_model::{AnswerStream, CallPermit, Model, ModelFailure, Purpose, Request};
 use longhaul_protocol::{
-    At, Carried, CompactStart, EpochReason, EpochStarted, ExtractRecord, InboxRecord, Input, InputId, Item,
-    JoinMode, Kept, Outcome, Place as ItemPlace, Role, Seq, SessionRecord, Speaker, StepStarted, StreamName,
-    TurnStarted,
+    At, CallId, Carried, CompactStart, EpochReason, EpochStarted, ExtractRecord, InboxRecord, Input, InputId,
+    Item, JoinMode, Kept, Outcome, ParentLink, PermissionMode, Place as ItemPlace, Role, Seq, SessionCreated,
+    SessionRecord, Speaker, StepStarted, StreamName, TurnStarted,
 };
 use longhaul_testkit::{
     Crash, CrashMoment, FaultyJournal, RecordingModel, TestHome, broken_rules, records_of,
@@ -326,6 +326,50 @@ async fn an_imported_session_works_in_the_importers_folder_if_its_first_record_i
         let created = load(&*journal, key, id).await.unwrap().created.unwrap();
         assert_eq!(created.work_dir.as_deref(), here.work().to_str(), "{key}");
     }
+    journal.close().await;
+}
+
+/// A file may name any session as the parent of its own. It joins no tree: else it would stand in the console as the work of a session of
+/// this user, and share its limits.
+#[tokio::test(flavor = "multi_thread")]
+async fn an_imported_session_is_the_subagent_of_no_session_here() {
+    let (there, here) = (TestHome::new(), TestHome::new());
+    let journal = here.journal().await;
+    let theirs = name_session(&*journal, "victim").await.unwrap();
+    journal.close().await;
+    let journal = there.journal().await;
+    let id = name_session(&*journal, "a").await.unwrap();
+    let parent = ParentLink {
+        session: theirs,
+        call: CallId::generate(),
+        ancestors: vec![],
+        name: "agent".to_owned(),
+        instructions: None,
+        tools: None,
+        model: None,
+        scope: None,
+        mode: PermissionMode::Auto,
+        budget_nano: None,
+        background: true,
+    };
+    let created = SessionRecord::SessionCreated(SessionCreated {
+        id,
+        key: "a".to_owned(),
+        work_dir: None,
+        origin: None,
+        parent: Some(Box::new(parent)),
+        version: "0.1.0".to_owned(),
+    });
+    journal.append(Append::to(&StreamName::session(id)).record(created.encode())).await.unwrap();
+    assert_eq!(parent_of(&*journal, id).await.unwrap(), Some(theirs));
+    let file = export(&journal, "a").await;
+    journal.close().await;
+
+    import(&here, file.path(), Author::Stranger).await;
+
+    let journal = here.journal().await;
+    assert_eq!(parent_of(&*journal, id).await.unwrap(), None);
+    assert_eq!(load(&*journal, "a", id).await.unwrap().parent(), None);
     journal.close().await;
 }
 

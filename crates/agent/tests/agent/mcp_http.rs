@@ -95,6 +95,73 @@ async fn an_answer_over_http_that_is_too_long_or_broken_costs_its_call_only() {
     assert!(sent.len() == 2 && sent[0] < 90 && sent[1] < 50, "{log}");
 }
 
+/// E1: a server that was started again knows no session of before. It says so with an error that names no request; the call that met it
+/// is made once.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_session_that_the_server_has_forgotten_is_begun_again_for_the_next_call() {
+    let place = TestHome::new();
+    let server = McpHttpServer::start(&place.work(), &["--sessions"]);
+    let answers = json!([call("web__echo", "before"), "First.", call("web__write", "once"), "Second."]);
+    let (runtime, _) = open(config(&place, &[("web", at(&server))]), &answers).await;
+    let session = runtime.session("a").await.unwrap();
+    session.send("one").await.unwrap();
+    std::fs::write(place.work().join("forget.sessions"), "").unwrap();
+
+    session.send("two").await.unwrap();
+
+    runtime.shutdown().await.unwrap();
+    let found = results(&sound_records(&place, &session).await);
+    let found: Vec<_> = found.iter().map(|(_, is_error, content)| (*is_error, content.as_str())).collect();
+    assert_eq!(found, [(false, "before"), (false, "once")]);
+    assert_eq!(server.log().lines().filter(|line| *line == "write once").count(), 1);
+}
+
+/// E1, E2: an answer that breaks off and can't be had again ends the call, which may have happened.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_call_whose_answer_breaks_off_does_not_wait_for_its_timeout() {
+    let place = TestHome::new();
+    let server = McpHttpServer::start(&place.work(), &["--sessions"]);
+    let answers = json!([call("web__cut", ""), call("web__echo", "alive"), "Done."]);
+    let (runtime, _) = open(config(&place, &[("web", at(&server))]), &answers).await;
+    let session = runtime.session("a").await.unwrap();
+
+    session.send("go").await.unwrap();
+
+    runtime.shutdown().await.unwrap();
+    let found = results(&sound_records(&place, &session).await);
+    assert!(
+        found[0].2.starts_with("unknown: ") && found[0].2.contains("the connection to it failed"),
+        "{found:?}"
+    );
+    assert_eq!(found[1].2, "alive");
+}
+
+/// E1, E2: what never reached the server has not happened. Its state says what is wrong until it can be reached again.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_call_to_an_http_server_that_is_gone_is_not_run_and_a_later_one_reaches_it_again() {
+    let place = TestHome::new();
+    let server = McpHttpServer::start(&place.work(), &["--sessions"]);
+    let (port, settings) = (server.port().to_string(), at(&server));
+    let answers =
+        json!(["First.", call("web__write", "gone"), "Second.", call("web__write", "back"), "Third."]);
+    let (runtime, _) = open(config(&place, &[("web", settings)]), &answers).await;
+    let session = runtime.session("a").await.unwrap();
+    session.send("one").await.unwrap();
+
+    drop(server);
+    session.send("two").await.unwrap();
+    let status = runtime.mcp_servers().remove(0);
+    let server = McpHttpServer::start(&place.work(), &["--sessions", "--port", &port]);
+    session.send("three").await.unwrap();
+
+    assert_eq!(status.state, ServerState::Failed, "{status:?}");
+    runtime.shutdown().await.unwrap();
+    let found = results(&sound_records(&place, &session).await);
+    assert!(found[0].1 && found[0].2.starts_with("not run: the MCP server web can't be used"), "{found:?}");
+    assert_eq!((found[1].1, found[1].2.as_str()), (false, "back"));
+    assert!(!server.log().contains("write gone"), "{}", server.log());
+}
+
 /// E1: a server that wants a login says so where the user looks, and works after it. The token is private, renewed, and never shown.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_login_is_given_by_the_user_kept_private_and_renewed() {

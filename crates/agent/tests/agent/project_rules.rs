@@ -2,6 +2,8 @@
 
 use std::os::unix::fs::{PermissionsExt, symlink};
 
+use longhaul_agent::Runtime;
+use longhaul_agent::config::ProjectInstructions;
 use longhaul_protocol::SessionRecord;
 use longhaul_testkit::{RecordingModel, TestHome};
 use serde_json::json;
@@ -82,4 +84,28 @@ async fn of_rules_that_are_very_long_the_beginning_is_used_and_the_user_is_told(
     assert!(system.contains("Use tabs.") && !system.contains("The end.") && system.len() < 100 << 10);
     let [warning] = warnings.as_slice() else { panic!("{warnings:?}") };
     assert!(warning.starts_with("AGENTS.md of the work folder is longer than 64 KiB"), "{warning}");
+}
+
+/// P7: one runtime may have sessions in many folders, and only one of them is that of the project whose config it read.
+#[tokio::test(flavor = "multi_thread")]
+async fn the_instructions_of_a_projects_config_reach_no_session_of_another_folder() {
+    let place = TestHome::new();
+    let elsewhere = tempfile::tempdir().unwrap();
+    std::fs::create_dir(place.work().join("below")).unwrap();
+    let (folder, file) = (place.work().canonicalize().unwrap(), place.work().join("longhaul.toml"));
+    let mut config = place.config();
+    config.project_instructions = Some(ProjectInstructions { folder, file, text: "Use tabs.".to_owned() });
+    let model = RecordingModel::new(script(&json!(["One."])));
+    let runtime = Runtime::with_model(config, model.clone()).await.unwrap();
+
+    for work_dir in [place.work(), place.work().join("below"), elsewhere.path().to_owned()] {
+        let session = runtime.session(work_dir.to_str().unwrap()).await.unwrap();
+        session.create_in(&work_dir.canonicalize().unwrap()).await.unwrap();
+        session.send("go").await.unwrap();
+    }
+
+    runtime.shutdown().await.unwrap();
+    let told: Vec<bool> =
+        model.requests().iter().map(|request| request.system.contains("Use tabs.")).collect();
+    assert_eq!(told, [true, true, false]);
 }

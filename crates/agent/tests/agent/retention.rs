@@ -1,12 +1,15 @@
 //! S5: what is put away, what goes for good, and what stays.
 
 use std::fs::{File, FileTimes};
+use std::sync::Arc;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use longhaul_agent::config::SessionSettings;
 use longhaul_agent::housekeeping::{PruneMode, PruneReason, Pruning, prune};
 use longhaul_agent::keeper::{Launcher, Tasks};
-use longhaul_journal::{Journal, SqliteJournal, name_session, pin_session, put, resolve, trash_session};
+use longhaul_journal::{
+    Journal, SessionEntry, SqliteJournal, name_session, pin_session, put, resolve, trash_session,
+};
 use longhaul_protocol::{At, InboxRecord, StreamName};
 use longhaul_testkit::{RecordingModel, TestHome};
 use serde_json::json;
@@ -109,6 +112,62 @@ async fn a_session_goes_with_its_subagents() {
     let streams = journal.streams().await.unwrap();
     assert!(!streams.contains(&StreamName::tree(a)), "{streams:?}");
     assert!(journal.verify().await.unwrap().is_sound());
+}
+
+/// A session with one subagent, and the journal of its home, in which no runtime works.
+async fn session_with_subagent(place: &TestHome, prompt: &'static str) -> (Arc<SqliteJournal>, SessionEntry) {
+    let call = json!({"calls": [{"name": "agent", "arguments": {"prompt": prompt}}]});
+    let model = crate::subagents::scripts([(prompt, json!(["One."])), ("go", json!([call, "Done."]))]);
+    let runtime = open(place, model).await;
+    runtime.session("a").await.unwrap().send("go").await.unwrap();
+    runtime.shutdown().await.unwrap();
+    let journal = place.journal().await;
+    let a = resolve(&*journal, "a").await.unwrap().id;
+    let child = longhaul_agent::subagent_sessions(&*journal, a).await.unwrap().remove(0);
+    (journal, child)
+}
+
+/// S3: while a process works on a subagent, its tree stays as it is.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_session_whose_subagent_is_at_work_stays_with_it() {
+    let place = TestHome::new();
+    let (journal, child) = session_with_subagent(&place, "Count.").await;
+    let lease = journal.acquire_lease(&StreamName::session(child.id)).await.unwrap();
+
+    let trashed = longhaul_agent::trash_tree(&*journal, "a").await;
+    let deleted = longhaul_agent::delete_tree(&*journal, "a").await;
+
+    assert!(trashed.unwrap_err().to_string().contains(&child.key));
+    assert!(deleted.unwrap_err().to_string().contains(&child.key));
+    for key in ["a", &child.key] {
+        assert!(!resolve(&*journal, key).await.unwrap().trashed, "{key}");
+    }
+    journal.release_lease(&lease).await.unwrap();
+    assert_eq!(longhaul_agent::delete_tree(&*journal, "a").await.unwrap().subagents, [child.id]);
+}
+
+/// J4: a subagent whose records are damaged can be deleted with its parent, and does not hide the others.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_session_with_a_damaged_subagent_is_listed_and_deleted() {
+    let place = TestHome::new();
+    let (journal, child) = session_with_subagent(&place, "Count.").await;
+    journal.close().await;
+    drop(journal);
+    let file = place.home().join("journal.db");
+    let mut bytes = std::fs::read(&file).unwrap();
+    let answer = b"\"One.\"";
+    let found: Vec<usize> = (0..bytes.len()).filter(|at| bytes[*at..].starts_with(answer)).collect();
+    assert!(!found.is_empty());
+    found.into_iter().for_each(|at| bytes[at + 1] = b'0');
+    std::fs::write(&file, bytes).unwrap();
+    let journal = place.journal().await;
+
+    let listed = longhaul_agent::list_subagents(&*journal, None).await.unwrap();
+    let deleted = longhaul_agent::delete_tree(&*journal, "a").await.unwrap();
+
+    assert_eq!(listed[0].status, longhaul_protocol::TaskStatus::Lost);
+    assert!(listed[0].message.as_deref().unwrap_or_default().contains("damaged"), "{:?}", listed[0].message);
+    assert_eq!(deleted.subagents, [child.id]);
 }
 
 /// S5: neither what is pinned, nor what is at work, nor the newest.

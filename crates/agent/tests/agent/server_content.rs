@@ -65,7 +65,7 @@ async fn an_image_resource_is_sent_as_an_image_and_a_long_text_is_cut() {
     assert_eq!(message.images.len(), 1);
     assert_eq!(message.images[0].media_type, "image/png");
     assert!(message.text.len() < 300_000, "{}", message.text.len());
-    assert!(message.text.contains("[137856 bytes are left out]"));
+    assert!(message.text.contains("[137856 bytes left out]"));
 }
 
 /// P8: the user chose the prompt, and the server wrote it.

@@ -472,7 +472,7 @@ async fn what_can_not_be_read_is_said_with_what_there_is() {
     let expected = [
         "there is no skill \"nothing\"; read_file with path \"skill:\" lists all",
         "the skill \"release\" has no file \"../x\"; it has: SKILL.md, font.bin, link, scripts/build.sh",
-        "font.bin is no text, 4 bytes; use it by a command",
+        "font.bin is not text (4 bytes); use it in a command",
         "link is a link to scripts/build.sh; read that file of the skill",
         "there is no skill \"\"; read_file with path \"skill:\" lists all",
     ];

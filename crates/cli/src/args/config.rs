@@ -31,7 +31,7 @@ pub(crate) struct TrustOptions {
     /// List trusted files.
     #[arg(long, conflicts_with = "remove")]
     pub(crate) list: bool,
-    /// Stop trusting this project's longhaul.toml, .mcp.json and skills.
+    /// Stop trusting this project's longhaul.toml, .mcp.json, skills and subagents.
     #[arg(long)]
     pub(crate) remove: bool,
     /// Don't ask; required without a terminal.

@@ -297,10 +297,10 @@ pub(crate) enum Command {
         #[arg(long)]
         json: bool,
     },
-    /// Trust this project's longhaul.toml, .mcp.json and skills.
+    /// Trust this project's longhaul.toml, .mcp.json, skills and subagents.
     ///
-    /// A trusted longhaul.toml may set every key, a trusted .mcp.json may start MCP servers, and the agent may use a trusted skill. What
-    /// changes has to be trusted again. `longhaul skills trust NAME` trusts a single skill.
+    /// A trusted longhaul.toml may set every key, a trusted .mcp.json may start MCP servers, and the agent may use trusted skills and kinds of
+    /// subagents. What changes has to be trusted again. `longhaul skills trust NAME` trusts a single skill.
     Trust(TrustOptions),
     /// Generate shell completions.
     Completions(CompletionsOptions),

@@ -32,12 +32,14 @@ fn one_machine(command: Option<&NodesCommand>, as_json: bool) -> anyhow::Result<
             if is_json {
                 print_json(&Vec::<NodeReport>::new())?;
             } else {
-                line("one machine: the journal is a file in the home (several need `journal.url`)")?;
+                line(
+                    "No nodes: the journal is a file in this home. To share one between machines, set `journal.url`.",
+                )?;
             }
             Ok(exit::DONE)
         }
         Some(NodesCommand::Drain { .. } | NodesCommand::Remove { .. }) => Err(bad_usage(
-            "there are no nodes: the journal is a file in the home (several need `journal.url`)",
+            "there are no nodes: the journal is a file in this home; to share one between machines, set `journal.url`",
         )),
     }
 }

@@ -5,11 +5,11 @@ use std::sync::Arc;
 use longhaul_agent::schedules::{ScheduleReport, Schedules};
 use longhaul_agent::{Error, redactor};
 use longhaul_journal::Journal;
-use longhaul_protocol::{ScheduleAuthor, ScheduleSpec};
+use longhaul_protocol::{At, ScheduleAuthor, ScheduleSpec};
 
 use crate::args::{GlobalArgs, ScheduleAddOptions, SchedulesCommand};
 use crate::input_text::read_prompt;
-use crate::output::{named, note, print, sanitize, truncate};
+use crate::output::{format_moment, named, note, print, sanitize, truncate};
 use crate::{bad_usage, config, exit};
 
 /// Characters of a prompt in the list.
@@ -56,7 +56,7 @@ async fn run_in(
         }
         SchedulesCommand::Run { name } => {
             schedules.run(&name).await.map_err(usage_error)?;
-            note(format!("{name} runs as soon as nothing of it is running"));
+            note(format!("{name} runs now, or as soon as its present run has ended"));
             hint_without_host(&schedules).await?;
         }
         SchedulesCommand::Delete { name } => {
@@ -126,9 +126,14 @@ fn times(spec: &ScheduleSpec) -> String {
 
 fn next_run(report: &ScheduleReport) -> String {
     match &report.next {
-        Some(next) => format!("next {next}"),
+        Some(next) => format!("next {}", local_time(next)),
         None => report.status.as_str().to_owned(),
     }
+}
+
+/// A time of a report, which is in UTC, in the user's time zone.
+fn local_time(time: &str) -> String {
+    time.parse::<At>().map_or_else(|_| time.to_owned(), format_moment)
 }
 
 fn describe(report: &ScheduleReport) -> Vec<String> {
@@ -142,7 +147,7 @@ fn describe(report: &ScheduleReport) -> Vec<String> {
     let optional = [
         ("reason", report.reason.clone()),
         ("zone", spec.zone.clone()),
-        ("next", report.next.clone()),
+        ("next", report.next.as_deref().map(local_time)),
         ("session", spec.session.clone()),
         ("folder", spec.work_dir.clone()),
         ("running", report.running.clone()),
@@ -156,7 +161,7 @@ fn describe(report: &ScheduleReport) -> Vec<String> {
         let outcome = format!("{:?}", last.outcome).to_lowercase();
         lines.push(named(
             "last",
-            format!("{} in {}, {outcome}{error}{cost}", last.slot, sanitize(&last.session)),
+            format!("{} in {}, {outcome}{error}{cost}", local_time(&last.slot), sanitize(&last.session)),
         ));
     }
     lines.push(named("prompt", sanitize(&spec.prompt)));

@@ -14,7 +14,7 @@ use similar::TextDiff;
 
 use crate::args::{GlobalArgs, SkillTrustOptions, SkillsCommand};
 use crate::nearest::nearest;
-use crate::output::{json, line, note, print, truncate};
+use crate::output::{json, line, note, print, review_line, truncate};
 use crate::questions::{confirm, has_terminal};
 use crate::{bad_usage, config, exit};
 
@@ -22,6 +22,10 @@ use crate::{bad_usage, config, exit};
 const DESCRIPTION_COLUMNS: usize = 100;
 /// Jaro-Winkler similarity below which a name is no suggestion.
 const MIN_SIMILARITY: f64 = 0.75;
+
+/// What the lists say if there are no skills.
+pub(crate) const NO_SKILLS: &str =
+    "no skills; make one in ~/.agents/skills/NAME/SKILL.md, or in .agents/skills of the project";
 
 pub(crate) fn run(globals: &GlobalArgs, command: Option<SkillsCommand>, as_json: bool) -> anyhow::Result<u8> {
     let config = config::load(globals)?;
@@ -38,7 +42,7 @@ fn list(config: &Config, as_json: bool) -> anyhow::Result<u8> {
     let library = find_skills(config, &config.work_dir);
     library.notes.iter().for_each(note);
     if library.skills.is_empty() && !as_json {
-        note("no skills; docs/skills.md says where they are looked for");
+        note(NO_SKILLS);
     }
     let reports = || library.skills.iter().map(SkillReport::from).collect::<Vec<_>>();
     print(as_json, reports, || skill_lines(&library))?;
@@ -210,14 +214,14 @@ fn show_review(review: &SkillReview) -> anyhow::Result<()> {
             line("It has changed since it was trusted:")?;
             let diff = TextDiff::from_lines(before.as_str(), review.listing.as_str());
             let changes = diff.unified_diff().context_radius(2).to_string();
-            return changes.lines().map(|changed| format!("  {changed}")).try_for_each(line);
+            return changes.lines().map(|changed| format!("  {changed}")).try_for_each(review_line);
         }
         (None, TrustState::Changed) => {
             line("It has changed since it was trusted (the trusted version is not available):")?;
         }
         (_, TrustState::Unknown) => line("The project brought this skill along:")?,
     }
-    review.listing.lines().map(|listed| format!("  {listed}")).try_for_each(line)
+    review.listing.lines().map(|listed| format!("  {listed}")).try_for_each(review_line)
 }
 
 /// The skill of this name; if there are several, the first that is wanted, or else the first.

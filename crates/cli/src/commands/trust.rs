@@ -17,7 +17,7 @@ use similar::TextDiff;
 
 use crate::args::{GlobalArgs, TrustOptions};
 use crate::commands::skills::{Asking, trust_reviewed};
-use crate::output::{json, line, note};
+use crate::output::{json, line, note, review_line};
 use crate::questions::{confirm, has_terminal};
 use crate::{bad_usage, exit};
 
@@ -105,8 +105,7 @@ fn trust_kind_file(home: &Path, file: &KindFile, options: &TrustOptions) -> anyh
         let trusted = list.find(&file.path).and_then(|trusted| trusted.text.as_deref());
         if before == TrustState::Unknown {
             // All of it: what it tells a subagent is what the user allows.
-            let shown = |text: &str| line(format!("  {}", printable(text.as_bytes())));
-            file.text.lines().try_for_each(shown)?;
+            file.text.lines().map(|text| format!("  {text}")).try_for_each(review_line)?;
         }
         show_changes(&file.text, trusted, before)?;
         line(format!("It is a kind of subagent, {}.", printable(file.name().as_bytes())))?;
@@ -161,18 +160,16 @@ fn trust_servers(home: &Path, file: &ProjectServersFile, options: &TrustOptions)
             let words = std::iter::once(&settings.command).chain(&settings.args);
             let command = words.map(String::as_str).collect::<Vec<_>>().join(" ");
             let target = if settings.url.is_empty() { &command } else { &settings.url };
-            line(format!("  {name}: {}", printable(target.as_bytes())))?;
+            review_line(format!("  {name}: {target}"))?;
             // All of it: a header or a variable can take a key along.
             for (header, value) in &settings.headers {
-                let (header, value) = (printable(header.as_bytes()), printable(value.as_bytes()));
-                line(format!("    sends the header {header}: {value}"))?;
+                review_line(format!("    sends the header {header}: {value}"))?;
             }
             for variable in &settings.env {
-                line(format!("    gets your variable {}", printable(variable.as_bytes())))?;
+                review_line(format!("    gets your variable {variable}"))?;
             }
             for (variable, value) in &settings.variables {
-                let (variable, value) = (printable(variable.as_bytes()), printable(value.as_bytes()));
-                line(format!("    gets {variable}={value}"))?;
+                review_line(format!("    gets {variable}={value}"))?;
             }
         }
         for warning in &file.warnings {
@@ -221,7 +218,7 @@ fn show(file: &ProjectFile) -> anyhow::Result<()> {
     line("It sets keys that need your trust:")?;
     for DisallowedKey { key, value, line: number, reason } in &file.disallowed {
         // All of it: the user is about to allow it.
-        line(format!("  line {number}: {key} = {value}  # {reason}"))?;
+        review_line(format!("  line {number}: {key} = {value}  # {reason}"))?;
     }
     Ok(())
 }
@@ -233,7 +230,7 @@ fn show_changes(text: &str, trusted: Option<&str>, trust: TrustState) -> anyhow:
             line("It has changed since it was trusted:")?;
             let diff = TextDiff::from_lines(before, text);
             let changes = diff.unified_diff().context_radius(2).to_string();
-            changes.lines().map(|changed| format!("  {changed}")).try_for_each(line)
+            changes.lines().map(|changed| format!("  {changed}")).try_for_each(review_line)
         }
         None if trust == TrustState::Changed => {
             line("It has changed since it was trusted (the trusted version is not available).")

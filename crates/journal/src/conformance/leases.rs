@@ -4,7 +4,7 @@ use crate::{Append, Error, Holder, Journal, WakeSignal};
 
 use super::{LEASE_EXPIRY, Place, a_stream, append_notes, note, texts};
 
-/// How long a ring may take. Nothing depends on it but how soon a failure is told.
+/// How long a wake may take. It only decides how soon a failure is reported.
 const TEST_TIMEOUT: Duration = Duration::from_secs(60);
 
 async fn wait_past_expiry() {
@@ -163,7 +163,7 @@ pub async fn a_lease_on_one_stream_says_nothing_about_another(place: &impl Place
 pub async fn a_ring_reaches_the_holder(place: &impl Place) {
     let (stream, other) = (a_stream(), a_stream());
     let (holder, visitor) = (place.open().await, place.open().await);
-    let mut rings = holder.wake_signals().await.unwrap();
+    let mut wakes = holder.wake_signals().await.unwrap();
     holder.acquire_lease(&stream).await.unwrap();
 
     visitor.wake_holder(&other).await.unwrap();
@@ -171,15 +171,15 @@ pub async fn a_ring_reaches_the_holder(place: &impl Place) {
     holder.wake_holder(&stream).await.unwrap();
 
     for _ in 0..2 {
-        let ring = tokio::time::timeout(TEST_TIMEOUT, rings.next()).await.expect("a ring");
-        assert_eq!(ring, WakeSignal::Stream(stream.clone()), "only what the holder holds is rung");
+        let wake = tokio::time::timeout(TEST_TIMEOUT, wakes.next()).await.expect("a wake");
+        assert_eq!(wake, WakeSignal::Stream(stream.clone()), "only for what the holder holds");
     }
 }
 
 pub async fn a_ring_for_a_stream_that_nobody_holds_reaches_the_host(place: &impl Place) {
     let (held, free) = (a_stream(), a_stream());
     let (host, visitor) = (place.open().await, place.open().await);
-    let mut rings = host.wake_signals().await.unwrap();
+    let mut wakes = host.wake_signals().await.unwrap();
     let of_host = host.host_for(&free).await.unwrap();
     host.acquire_lease(&of_host).await.unwrap();
     let lease = visitor.acquire_lease(&held).await.unwrap();
@@ -189,19 +189,19 @@ pub async fn a_ring_for_a_stream_that_nobody_holds_reaches_the_host(place: &impl
     visitor.wake_holder(&held).await.unwrap();
 
     for stream in [free, held] {
-        let ring = tokio::time::timeout(TEST_TIMEOUT, rings.next()).await.expect("a ring");
-        assert_eq!(ring, WakeSignal::Stream(stream));
+        let wake = tokio::time::timeout(TEST_TIMEOUT, wakes.next()).await.expect("a wake");
+        assert_eq!(wake, WakeSignal::Stream(stream));
     }
 }
 
 /// A process that waits for wakes learns that none will come any more.
 pub async fn a_closed_journal_rings_no_more(place: &impl Place) {
     let journal = place.open().await;
-    let mut rings = journal.wake_signals().await.unwrap();
+    let mut wakes = journal.wake_signals().await.unwrap();
 
     journal.close().await;
 
-    let last = tokio::time::timeout(TEST_TIMEOUT, rings.next()).await.expect("an answer");
+    let last = tokio::time::timeout(TEST_TIMEOUT, wakes.next()).await.expect("an answer");
     assert_eq!(last, WakeSignal::Closed);
 }
 

@@ -15,7 +15,7 @@ use crate::prepared_append::PreparedAppend;
 use crate::sqlite::append::adopt_records;
 use crate::sqlite::open_files::{OpenFile, ProcessLocks};
 use crate::sqlite::readers::Readers;
-use crate::sqlite::rows::{self, ScannedRow, StreamNumber};
+use crate::sqlite::rows::{self, StreamNumber};
 use crate::sqlite::schema::{self, Access, FileKind};
 use crate::sqlite::search_index::SearchIndex;
 use crate::sqlite::wake_socket::{self, WakeSocket};
@@ -218,23 +218,7 @@ impl Journal for SqliteJournal {
                 }
                 other => other,
             })?;
-        let mut chain = ChainCheck::from(from);
-        let mut records = Vec::with_capacity(rows.len());
-        for row in rows {
-            let seq = chain.next_seq();
-            let verdict = match row {
-                ScannedRow::Record(record) => chain.follow(&record).map(|()| record),
-                ScannedRow::Unreadable(_, reason) => Err(reason.to_owned()),
-            };
-            match verdict {
-                Ok(record) => records.push(record),
-                Err(reason) if records.is_empty() => {
-                    return Err(Error::Damaged { stream: stream.clone(), seq, reason });
-                }
-                Err(_) => break,
-            }
-        }
-        Ok(records)
+        rows::check_page(stream, from, rows)
     }
 
     async fn records_of_kind(&self, stream: &StreamName, kind: &str) -> Result<Vec<Record>> {

@@ -40,7 +40,7 @@ use rusqlite::{Connection, ErrorCode, OpenFlags};
 pub use backup::{RestoreReport, restore};
 pub use engine::{ReadThread, SqliteJournal, SqliteOptions};
 pub use rebuild::JournalRebuild;
-pub use rows::{ScannedRow, StreamNumber, decode_gone, encode_gone};
+pub use rows::{ScannedRow, StreamNumber, check_page, decode_gone, encode_gone};
 pub use search_index::{ErasedPlace, IndexSource, SearchIndex};
 pub use verify::verify_home;
 

@@ -7,8 +7,9 @@ use rusqlite::types::ValueRef;
 use rusqlite::{Connection, OptionalExtension, Row, params};
 use serde_json::value::RawValue;
 
+use crate::chain::ChainCheck;
 use crate::sqlite::schema::SEQ_BITS;
-use crate::{Head, Page, SessionEntry, StreamSize};
+use crate::{Error, Head, Page, SessionEntry, StreamSize};
 
 type Sql<T> = rusqlite::Result<T>;
 
@@ -155,6 +156,32 @@ pub(crate) fn page(
         Err(error) if rows.is_empty() => Err(error),
         _ => Ok(rows),
     }
+}
+
+/// The records of a page that begins at `from`, checked against their hashes. A damaged record ends the page, and is an error if it
+/// would be the first.
+pub fn check_page(
+    stream: &StreamName,
+    from: Seq,
+    rows: impl IntoIterator<Item = ScannedRow>,
+) -> crate::Result<Vec<Record>> {
+    let mut chain = ChainCheck::from(from);
+    let mut records = Vec::new();
+    for row in rows {
+        let seq = chain.next_seq();
+        let verdict = match row {
+            ScannedRow::Record(record) => chain.follow(&record).map(|()| record),
+            ScannedRow::Unreadable(_, reason) => Err(reason.to_owned()),
+        };
+        match verdict {
+            Ok(record) => records.push(record),
+            Err(reason) if records.is_empty() => {
+                return Err(Error::Damaged { stream: stream.clone(), seq, reason });
+            }
+            Err(_) => break,
+        }
+    }
+    Ok(records)
 }
 
 /// The rows of a stream with this kind that can be read.

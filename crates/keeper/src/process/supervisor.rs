@@ -43,6 +43,8 @@ pub(crate) struct Supervisor {
     signals: Signals,
     pump: OutputPump,
     relay: Option<Relay>,
+    /// It lives for its owner, and so does everything that it has started.
+    is_relayed: bool,
     pub(crate) clients: Clients,
     phase: Phase,
     exit: Option<Exit>,
@@ -94,13 +96,14 @@ impl Supervisor {
     ) -> Self {
         let max_runtime = spec.max_runtime_s.map(Duration::from_secs);
         let (phase, exit, ended_as, message) = (Phase::Running, None, None, None);
-        let (is_unasked, is_recorded) = (false, false);
+        let (is_unasked, is_recorded, is_relayed) = (false, false, relay.is_some());
         Self {
             started,
             max_runtime,
             signals,
             pump,
             relay,
+            is_relayed,
             clients,
             phase,
             exit,
@@ -165,12 +168,16 @@ impl Supervisor {
     }
 
     /// Stays while orphans run in the command's PID namespace, and kills them if a client asks for it. Without a PID
-    /// namespace, the keeper does not follow orphans.
+    /// namespace, the keeper does not follow orphans. Those of a relayed command are always ended: their owner can't use
+    /// them any more.
     pub(crate) fn supervise_orphans(&mut self, folder: &Folder) {
-        if self.started.processes.init.is_none() {
+        if self.started.processes.init.is_none() && !self.is_relayed {
             return;
         }
         (self.phase, self.is_recorded) = (Phase::Orphans, true);
+        if self.is_relayed {
+            self.terminate(TaskStatus::Killed, None);
+        }
         while !matches!(self.phase, Phase::Ended) {
             // A client may have asked before the command's status was written.
             if self.signals.asked_to_end() || self.clients.serve(folder, self.state()) {

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use longhaul_keeper::{Error, Found, Spec, Task, Tasks};
 use longhaul_protocol::TaskStatus;
 
-use crate::home::{Home, ended, spec_in};
+use crate::home::{Home, ended, is_alive, number_in, spec_in, until};
 use crate::part::{self, Part};
 
 /// A moment more than the 10 s within which an orphaned command ends.
@@ -73,6 +73,22 @@ fn a_command_whose_owner_has_gone_is_ended() {
     let status = task.status().unwrap().unwrap();
     assert_eq!(status.status, TaskStatus::Killed);
     assert_eq!(status.message.as_deref(), Some("the program that used it has ended"));
+}
+
+/// E1: a program that ends when it is asked to may have left others behind, such as a browser.
+#[test]
+fn what_a_relayed_command_leaves_running_ends_with_it() {
+    let home = Home::new();
+    let task = start(&home, "setsid sh -c 'trap \"\" TERM; echo $$ >left; exec sleep 600' & read line");
+    let (stream, _) = task.relay().unwrap().unwrap();
+    let left = number_in(&home.folder.join("left"));
+
+    let since = Instant::now();
+    drop(stream);
+    ended(&task);
+
+    until("its end", || (!is_alive(left)).then_some(()));
+    assert!(since.elapsed() < ORPHAN_LIMIT, "{:?}", since.elapsed());
 }
 
 /// E1

@@ -23,7 +23,7 @@ pub(crate) struct LoginAccess {
 /// Why a server refused a request.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Challenge {
-    /// What it said, for the login. Empty if only our own token has run out.
+    /// The header with which it refused, for the login. Empty if our own token has expired.
     pub(crate) header: Option<String>,
     /// The rights that it wants.
     pub(crate) scopes: Vec<String>,
@@ -43,12 +43,12 @@ impl LoginAccess {
         if credentials.token_response.is_none() {
             return Ok(manager);
         }
-        // If the server can't be asked where its tokens are renewed, the one that we have may do; its next renewal fails then.
+        // If the server can't be asked where tokens are renewed, the present token may still be valid. Only its renewal fails.
         let Ok(found) = manager.resolve_metadata().await else { return Ok(manager) };
         let is_unnamed = found.metadata.issuer.is_none();
         manager.set_metadata(found.metadata);
         if credentials.issuer.is_some() && is_unnamed {
-            // What is found is then a guess at the server itself, which must not get what belongs to another one.
+            // The addresses are then only guesses, at the server itself, and it must not get another server's secrets.
             manager.set_credential_store(self.store.clone().without_renewal());
             let _ = manager.configure_client_id(&credentials.client_id);
         } else if manager.initialize_from_store().await.unwrap_or(false)
@@ -74,8 +74,8 @@ impl LoginAccess {
         configured.and_then(|name| std::env::var(name).ok()).or(registered)
     }
 
-    /// The error for a request that the server refused, if that is what happened. It is noted for `longhaul mcp list`, and the
-    /// rights that are missing for the next login.
+    /// The error for a request that the server refused for lack of a login or of rights. `None` for any other error. The refusal is
+    /// noted for `longhaul mcp list`, and the missing rights for the next login.
     pub(crate) fn refusal(&self, error: &(dyn StdError + 'static)) -> Option<Error> {
         let Challenge { scopes, .. } = find_challenge(error, &self.settings.url)?;
         if self.has_own_token() {
@@ -93,7 +93,7 @@ impl LoginAccess {
         Some(noted.err().unwrap_or_else(|| Error::LoginNeeded { server: self.name.clone() }))
     }
 
-    /// Notes that the server takes the login again, if it refused one before and wants no more rights.
+    /// Notes that the server accepts the login again, if it refused one before and wants no more rights.
     pub(crate) fn note_accepted(&self) -> Result<()> {
         let is_answered = |file: &LoginFile| {
             let has_token = file.credentials.as_ref().is_some_and(|known| known.token_response.is_some());

@@ -30,7 +30,7 @@ impl Login {
         let granted = known.credentials.map(|credentials| credentials.granted_scopes).unwrap_or_default();
         let scopes = match known.wanted_scopes.is_empty() {
             true => manager.select_initial_scopes(&[]).await,
-            // More rights than before include those that there were.
+            // A login with more rights keeps the earlier ones.
             false => manager.select_scopes(Some(&[granted, known.wanted_scopes].concat().join(" ")), &[]),
         };
         let scopes: Vec<&str> = scopes.iter().map(String::as_str).collect();
@@ -63,7 +63,7 @@ impl Login {
         let url = url.map_err(|error| failed("can't log in there", &error))?;
         if !url.starts_with("https://") && !url.starts_with("http://") {
             let named = longhaul_protocol::printable(url.as_bytes()).to_string();
-            return Err(Error::Refused(format!("the server names no web page to log in at: {named}")));
+            return Err(Error::Refused(format!("the address to log in at is not a web page: {named}")));
         }
         manager.set_credential_store(access.store.clone());
         Ok(Self { access, manager, redirect, url, client_secret })

@@ -1,6 +1,6 @@
 //! The file with the login of one server: `mcp/logins/<name>-<hash of its url>.json` in the home, private to the user.
 //!
-//! A server with another address is another server, so that no token ever goes where it was not given for.
+//! A server with another address is another server, so that a token goes only to the address that it was given for.
 
 use std::fs::File;
 use std::io::Write;
@@ -105,7 +105,7 @@ impl LoginStore {
             .map_err(|error| self.broken("write", &error.to_string()))?;
         let mut file = match self.read() {
             Ok(file) => file.unwrap_or_default(),
-            // What is not a login is replaced. A file that can't be read now may be one.
+            // A file with other content is replaced. One that can't be read now may be a login, and stays.
             Err(_) if std::fs::read(&self.path).is_ok() => LoginFile::default(),
             Err(error) => return Err(error),
         };
@@ -213,7 +213,7 @@ fn secrets_of(file: &LoginFile) -> Vec<String> {
     token.into_iter().flat_map(token_secrets).chain(file.client_secret.clone()).collect()
 }
 
-/// The tokens of an answer of the authorization server, also those of its own kinds.
+/// All tokens in an answer of the authorization server, nonstandard ones too.
 fn token_secrets(token: &OAuthTokenResponse) -> Vec<String> {
     let value = serde_json::to_value(token).unwrap_or_default();
     let fields = value.as_object().into_iter().flatten();

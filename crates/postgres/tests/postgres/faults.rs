@@ -114,6 +114,24 @@ async fn a_lease_whose_answer_is_lost_is_acquired_all_the_same() {
     assert!(appended.is_ok(), "{appended:?}");
 }
 
+/// The same where the process holds a lease in another database that has the same token.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_lease_in_another_database_is_not_taken_for_the_one_whose_answer_is_lost() {
+    let (database, other) = (TestDatabase::behind_proxy(), TestDatabase::new());
+    let (journal, elsewhere) = (database.try_open().await.unwrap(), other.try_open().await.unwrap());
+    let held = elsewhere.acquire_lease(&StreamName::session(SessionId::generate())).await.unwrap();
+    let stream = StreamName::session(SessionId::generate());
+
+    database.proxy.as_ref().unwrap().lose_next_answer();
+    let lease = journal.acquire_lease(&stream).await.unwrap();
+
+    assert_eq!(
+        lease.token,
+        held.token + 1,
+        "the one whose answer was lost had the token of the other database"
+    );
+}
+
 /// The caller learns what keeps it from saving, and everything goes on when the server is back.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_server_that_is_away_is_named_and_waited_for() {

@@ -10,7 +10,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use longhaul_journal::conformance::read_all;
-use longhaul_journal::{Append, Error, Journal, Lease};
+use longhaul_journal::{Append, Error, Journal, Lease, Page};
 use longhaul_postgres::PostgresOptions;
 use longhaul_protocol::{Hash, NewRecord, Note, Record, Seq, SessionId, SessionRecord, StreamName};
 use longhaul_testkit::{SeededRandom, StopMode};
@@ -35,9 +35,11 @@ pub(crate) enum Told {
     Duplicate(Seq),
     /// No answer: it may be there, once.
     Unknown,
+    /// Not an append: this record was read at this position, and must stay.
+    Read(Seq, Hash),
 }
 
-/// One append of a history.
+/// One append or read of a history.
 #[derive(Debug, Clone)]
 pub(crate) struct Attempt {
     pub(crate) stream: usize,
@@ -66,7 +68,7 @@ impl HistoryLog for MemoryLog {
     }
 }
 
-/// What the nodes of one history write to.
+/// What the nodes of one history write to and read from.
 #[derive(Clone)]
 pub(crate) struct HistoryStreams {
     /// Written under leases.
@@ -132,7 +134,14 @@ pub(crate) async fn play_node(
         match random.below(10) {
             0 => drop(leases.remove(&place)),
             1 => tokio::time::sleep(Duration::from_millis(random.below(100))).await,
-            2..=4 => put_input(&*journal, &inboxes, &*history, sessions.len() + place, name).await,
+            2 => {
+                let streams: Vec<&StreamName> = sessions.iter().chain(&inboxes).collect();
+                let stream = usize::try_from(random.below(2 * STREAMS)).unwrap();
+                if let Some(told) = read_newest(&*journal, streams[stream]).await {
+                    history.end(Attempt { stream, name, token: None, told });
+                }
+            }
+            3..=5 => put_input(&*journal, &inboxes, &*history, sessions.len() + place, name).await,
             _ => {
                 let lease = match leases.get(&place) {
                     Some(lease) => lease.clone(),
@@ -159,6 +168,20 @@ pub(crate) async fn play_node(
                 }
             }
         }
+    }
+}
+
+/// Reads the newest record of a stream. What one client has seen, every other one must see.
+async fn read_newest(journal: &dyn Journal, stream: &StreamName) -> Option<Told> {
+    let newest = async {
+        let head = journal.head(stream).await?;
+        let page = Page { records: 1, bytes: usize::MAX };
+        Ok(journal.read(stream, head.seq.max(1), page).await?.pop())
+    };
+    match newest.await {
+        Ok(record) => record.map(|record| Told::Read(record.seq, record.hash)),
+        Err(Error::Unreachable { .. }) => None,
+        Err(error) => panic!("{error:?}"),
     }
 }
 
@@ -214,6 +237,12 @@ pub(crate) fn violations(place: usize, records: &[Record], history: &[Attempt]) 
                     found.push(format!("{name} was said to be at {seq}"));
                 }
                 allowed.insert(name);
+            }
+            Told::Read(seq, hash) => {
+                let record = records.get(usize::try_from(*seq).unwrap() - 1);
+                if record.is_none_or(|record| record.hash != *hash) {
+                    found.push(format!("entry {seq} was read and is lost"));
+                }
             }
             Told::Refused if is_there => found.push(format!("{name} was refused and is there")),
             Told::Refused => {}
@@ -348,6 +377,8 @@ fn a_broken_history_is_found() {
     let late = [record(1, "a", 1), record(2, "b", 2), record(3, "c", 1)];
     assert!(found(&late, &sound).contains("a writer whose lease was taken over has written"));
     assert!(found(&late, &sound).contains("c was refused and is there"));
+    let read = [committed("a", 1, 1), told("r", 1, Told::Read(2, Hash::of("b")))];
+    assert_eq!(found(&[record(1, "a", 1)], &read), "entry 2 was read and is lost");
     assert!(
         found(&[record(1, "a", 1), record(2, "b", 2), record(3, "e", 2)], &sound)
             .contains("e came from nowhere")

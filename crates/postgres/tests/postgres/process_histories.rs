@@ -39,6 +39,7 @@ impl HistoryLog for PrintedLog {
         let told = match told {
             Told::Committed(seq, hash) => format!("committed {seq} {hash}"),
             Told::Duplicate(seq) => format!("duplicate {seq}"),
+            Told::Read(seq, hash) => format!("read {seq} {hash}"),
             Told::Refused => "refused".to_owned(),
             Told::Unknown => "unknown".to_owned(),
         };
@@ -60,6 +61,7 @@ fn parse_history(lines: &[String]) -> Vec<Attempt> {
         let told = match told {
             ["committed", seq, hash, "."] => Told::Committed(seq.parse().unwrap(), hash.parse().unwrap()),
             ["duplicate", seq, "."] => Told::Duplicate(seq.parse().unwrap()),
+            ["read", seq, hash, "."] => Told::Read(seq.parse().unwrap(), hash.parse().unwrap()),
             ["refused", "."] => Told::Refused,
             _ => Told::Unknown,
         };

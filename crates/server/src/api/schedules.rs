@@ -46,7 +46,10 @@ pub(crate) fn routes() -> Vec<Route> {
             .answers::<ScheduleReport>(StatusCode::OK, "The schedule goes on with its next time."),
         Route::new(Method::POST, "/api/schedules/{name}/run", admin, "Run a schedule now", run)
             .optional_body::<NoFields>()
-            .answers::<ScheduleReport>(StatusCode::ACCEPTED, "It runs as soon as nothing of it is running."),
+            .answers::<ScheduleReport>(
+                StatusCode::ACCEPTED,
+                "It runs now, or as soon as its present run has ended.",
+            ),
     ]
 }
 

@@ -365,7 +365,7 @@ async fn delete_session(
     NamedSession(entry): NamedSession,
 ) -> ApiResult<Json<SessionSummary>> {
     let (runtime, journal) = (state.runtime(), state.journal());
-    // The subagents last: their parent stops them, or nobody wants them any more.
+    // The subagents last: either their parent stops them, or they are not wanted any more.
     let subagents = subagent_sessions(&*journal, entry.id).await?;
     let trashed = trash(&state, &entry).await?;
     for subagent in subagents.iter().filter(|subagent| !subagent.trashed) {

@@ -3,8 +3,8 @@
 use axum::body::Bytes;
 use axum::extract::State;
 use axum::response::{IntoResponse, Response};
-use hyper::Method;
 use hyper::header::{CACHE_CONTROL, CONTENT_TYPE, HeaderName, HeaderValue};
+use hyper::{Method, StatusCode};
 use longhaul_agent::tasks::{Audience, OutputChunk, OutputFilter, OutputReader, OutputStream, TaskOutput};
 use longhaul_transcript::format_number;
 use schemars::JsonSchema;
@@ -27,7 +27,8 @@ pub(crate) fn routes() -> Vec<Route> {
     vec![
         Route::new(Method::GET, "/api/tasks/{id}/output", read, "Read the output of a task", task_output)
             .query::<OutputQuery>()
-            .answers_raw(PLAIN_TEXT, "The output, without secrets."),
+            .answers_raw(PLAIN_TEXT, "The output, without secrets.")
+            .fails(StatusCode::CONFLICT, "Another node has the task."),
     ]
 }
 

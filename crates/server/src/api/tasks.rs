@@ -38,6 +38,7 @@ pub(crate) fn routes() -> Vec<Route> {
         )
         .query::<TaskQuery>()
         .optional_body::<NoFields>()
+        .fails(StatusCode::CONFLICT, "Another node has the task.")
         .answers::<TaskReport>(StatusCode::OK, "The task afterwards. One that had ended stays as it was."),
     ]
 }

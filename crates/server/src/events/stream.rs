@@ -29,7 +29,7 @@ pub(crate) struct StreamContext {
     pub(crate) has_pings: bool,
     /// Counts this follower as long as its stream is open.
     pub(crate) follower: CountedFollower,
-    /// Lets the session know that somebody is there who may answer its questions.
+    /// Tells the session that a person may answer its questions.
     pub(crate) attendance: Option<Attendance>,
 }
 

@@ -10,7 +10,7 @@ use super::question::{ElicitationResponse, check_agent_answer, elicitations};
 use super::request::{ClientContext, Revision, STATELESS_VERSION, SUPPORTED_VERSIONS, TASKS_EXTENSION};
 use super::task::{TaskId, TurnTask};
 use super::tools::{call_tool, tool_list};
-use super::turn::{Progress, TurnStand, TurnWait, WaitEnd};
+use super::turn::{Progress, TurnStatus, TurnWait, WaitEnd};
 use crate::access::Caller;
 use crate::state::ServerState;
 
@@ -38,7 +38,7 @@ impl McpClient {
     }
 }
 
-/// What a request comes to.
+/// The outcome of handling a request.
 pub(super) enum Work {
     /// The result.
     Done(Value),
@@ -71,9 +71,9 @@ impl PendingResult {
         progress: Option<Progress>,
     ) -> McpResult<Value> {
         let report = self.turn.run(client.state.journal(), client.state.shutdown(), progress).await?;
-        let result = match (self.of, &report.stand) {
+        let result = match (self.of, &report.status) {
             // Questions of an earlier turn are not answered with this call.
-            (ResultOf::Send(task), TurnStand::Asking(questions))
+            (ResultOf::Send(task), TurnStatus::Asking(questions))
                 if context.has_forms && report.turn.is_some() =>
             {
                 json!({
@@ -152,7 +152,7 @@ fn parse<T: for<'de> Deserialize<'de>>(method: &str, params: &Params) -> McpResu
     params.parse().map_err(|error| McpError::params(method, error))
 }
 
-/// The result as the client's revision has it. In the stateless one each result says that it is complete, and whose it is.
+/// The result in the form of the client's revision. In the stateless one, each result says that it is complete and names the server.
 pub(super) fn complete(context: &ClientContext, mut result: Value) -> Value {
     if context.revision == Revision::Stateless
         && let Some(fields) = result.as_object_mut()
@@ -204,14 +204,14 @@ async fn find_task(client: &McpClient, method: &str, params: &Params) -> McpResu
     Ok((TurnTask::find(&client.state, &params.task_id).await?, params))
 }
 
-/// Gives the answers to the open questions of a task. Others, and those that are answered, are left alone.
+/// Answers open questions of a task. Skips questions that are unknown or already answered.
 pub(super) async fn answer_questions(
     client: &McpClient,
     method: &str,
     task: &TurnTask,
     responses: &Map<String, Value>,
 ) -> McpResult<()> {
-    let TurnStand::Asking(questions) = &task.report.stand else { return Ok(()) };
+    let TurnStatus::Asking(questions) = &task.report.status else { return Ok(()) };
     for question in questions {
         let Some(response) = responses.get(&question.id.to_string()) else { continue };
         let wrong =
@@ -247,7 +247,7 @@ async fn cancel_task(
         }
         Revision::Handshake => {
             task.cancel().await?;
-            // The order is on disk, and this revision wants the task as it will be.
+            // The order is on disk, and this revision expects the state that follows from it.
             let mut cancelled = TurnTask::find(&client.state, id).await?.to_json(context, &client.caller);
             cancelled["status"] = json!("cancelled");
             Ok(cancelled)

@@ -46,7 +46,7 @@ pub(crate) fn routes() -> Vec<Route> {
             .answers_empty(StatusCode::ACCEPTED, "A notification.")
             .answers::<RpcReply>(
                 StatusCode::BAD_REQUEST,
-                "This is no message, or it does not fit the protocol.",
+                "This is not a message, or it does not fit the protocol.",
             )
             .answers::<RpcReply>(StatusCode::NOT_FOUND, "There is no such method."),
     ]
@@ -94,7 +94,7 @@ impl RpcReply {
     }
 }
 
-/// A body with one message, or why it is none.
+/// A body with one message, or why it has none.
 struct MessageBody(Result<Message, Box<BadMessage>>);
 
 impl FromRequest<ServerState> for MessageBody {
@@ -118,7 +118,7 @@ async fn handle(
             let name = caller.token.clone();
             answer_request(McpClient { state, caller, name }, &headers, id, &method, &params).await
         }
-        // Nothing is remembered that they could concern.
+        // The server keeps nothing between requests that a notification could change.
         Ok(Message::Notification { .. } | Message::Reply { .. }) => Ok(StatusCode::ACCEPTED.into_response()),
         Err(bad) => {
             let error = McpError::from(&*bad);
@@ -143,7 +143,7 @@ async fn answer_request(
         Ok(context) => context,
         Err(error) => return refuse(id, error, Revision::Stateless),
     };
-    // Before anything is put into a session: a stream too many is refused.
+    // Checked before anything is put into a session, so that refusing one stream too many changes nothing.
     let permit = match method {
         "tools/call" | "tasks/result" => Some(client.state.count_follower()?),
         _ => None,

@@ -8,7 +8,7 @@ use crate::access::{Caller, Scope};
 use crate::api::orders::check_answer;
 use crate::problem::ApiResult;
 
-/// Refuses another agent's yes to what only a person may allow (P8, B3): beside what no token below admin allows, passing a budget.
+/// Refuses another agent's yes to what only a person may allow (P8, B3): what needs an admin token, and passing a budget.
 pub(super) fn check_agent_answer(caller: &Caller, question: &Question, answer: &str) -> ApiResult<()> {
     let is_yes = matches!(Answer::parse(answer), Answer::Yes | Answer::Always | Answer::Project);
     if is_yes && question.kind == QuestionKind::Budget {

@@ -5,10 +5,12 @@ use std::time::Duration;
 
 use longhaul_agent::{Runtime, SessionActivity, session_overview};
 use longhaul_journal::all_sessions;
-use longhaul_jsonrpc::{BadMessage, Line, LineReader, MAX_LINE_BYTES, Message, Params, parse_message};
+use longhaul_jsonrpc::{
+    BadMessage, Line, LineReader, MAX_LINE_BYTES, Message, Params, parse_message, write_lines,
+};
 use serde::Deserialize;
 use serde_json::{Value, json};
-use tokio::io::{AsyncBufRead, AsyncWrite, AsyncWriteExt, BufWriter};
+use tokio::io::{AsyncBufRead, AsyncWrite};
 use tokio::sync::{mpsc, watch};
 use tokio::task::{AbortHandle, JoinSet};
 
@@ -22,7 +24,7 @@ use crate::problem::ApiResult;
 use crate::state::ServerState;
 use crate::tokens::TokenStore;
 
-/// Requests that may be open at once. A client with more has lost count.
+/// The most requests that may be open at once. Only a faulty client has more.
 const MAX_OPEN_REQUESTS: usize = 256;
 /// Messages that wait to be written. Requests wait for a client that does not read.
 const MAX_QUEUED_MESSAGES: usize = 256;
@@ -32,9 +34,9 @@ const END_GRACE: Duration = Duration::from_secs(10);
 const WRITE_GRACE: Duration = Duration::from_secs(1);
 /// Bytes of a client's name that are recorded with its inputs.
 const MAX_NAME_BYTES: usize = 200;
-/// What a client is called that does not say.
-const NAMELESS: &str = "an MCP client";
-/// What a client at standard input may do: what a token for programs may.
+/// The name of a client that gives none.
+const UNNAMED_CLIENT: &str = "an MCP client";
+/// What a client at standard input may do: the same as a token for programs.
 const LOCAL_SCOPE: Scope = Scope::Act;
 
 /// Serves an MCP client at `input` and `output` until its input ends or it takes no more output. `hand_over` gets the keys of the sessions
@@ -53,7 +55,7 @@ pub async fn serve_mcp(
     let writing = tokio::spawn(write_lines(messages, output));
     let mut connection = Connection {
         state,
-        name: NAMELESS.to_owned(),
+        name: UNNAMED_CLIENT.to_owned(),
         outbox: outbox.clone(),
         open: HashMap::new(),
         tasks: JoinSet::new(),
@@ -73,7 +75,7 @@ pub async fn serve_mcp(
             () = outbox.closed() => break,
         }
     }
-    // A journal that can't be read any more can't be gone on with either.
+    // If the journal can't be read, no process can go on with its sessions either.
     let unfinished = find_unfinished(runtime).await.unwrap_or_default();
     hand_over(unfinished.clone()).await;
     connection.end(&stop).await;
@@ -100,20 +102,6 @@ async fn find_unfinished(runtime: &Runtime) -> ApiResult<Vec<String>> {
         }
     }
     Ok(unfinished)
-}
-
-/// Writes messages until there are no more, or the client takes none.
-async fn write_lines(mut messages: mpsc::Receiver<Value>, output: impl AsyncWrite + Unpin) {
-    let mut output = BufWriter::new(output);
-    while let Some(message) = messages.recv().await {
-        let written = async {
-            output.write_all(format!("{message}\n").as_bytes()).await?;
-            if messages.is_empty() { output.flush().await } else { Ok(()) }
-        };
-        if written.await.is_err() {
-            return;
-        }
-    }
 }
 
 struct Connection {
@@ -148,9 +136,9 @@ impl Connection {
         match message {
             Ok(Message::Request { id, method, params }) => self.start_request(id, method, params).await,
             Ok(Message::Notification { method, params }) if method == "notifications/cancelled" => {
-                self.give_up(&params);
+                self.abandon_request(&params);
             }
-            // Nothing else concerns this server, and it sends no requests that could be answered.
+            // Other notifications mean nothing here, and this server sends no requests that could have replies.
             Ok(Message::Notification { .. } | Message::Reply { .. }) => {}
             Err(bad) => send_reply(&self.outbox, &bad.id, Err(McpError::from(&*bad))).await,
         }
@@ -183,7 +171,7 @@ impl Connection {
     }
 
     /// The client no longer waits for a request. What the request has sent goes on.
-    fn give_up(&mut self, params: &Params) {
+    fn abandon_request(&mut self, params: &Params) {
         if let Ok(CancelledParams { request_id }) = params.parse()
             && let Some(task) = self.open.remove(&request_id.to_string())
         {
@@ -197,7 +185,7 @@ impl Connection {
             let ended = async { while self.tasks.join_next().await.is_some() {} };
             tokio::select! {
                 _ = tokio::time::timeout(grace, ended) => {}
-                // Nobody reads the answers.
+                // The client is gone, so the answers have no reader.
                 () = self.outbox.closed() => {}
             }
             stop.send_replace(true);

@@ -12,7 +12,7 @@ use serde_json::{Map, Value, json};
 use super::error::{McpError, McpResult};
 use super::question::{elicitations, question_text};
 use super::request::{ClientContext, Revision};
-use super::turn::{TurnReport, TurnStand};
+use super::turn::{TurnReport, TurnStatus};
 use crate::access::Caller;
 use crate::api::session_summary::read_doing;
 use crate::problem::Problem;
@@ -20,7 +20,7 @@ use crate::state::ServerState;
 
 /// How often a client should ask.
 const POLL_INTERVAL_MS: u64 = 500;
-/// How long to look what became of an input that is to be taken back.
+/// How long to wait for the outcome of withdrawing an input.
 const CANCEL_GRACE: Duration = Duration::from_secs(5);
 const WORKING: &str = "working";
 
@@ -81,7 +81,7 @@ impl TurnTask {
     ) -> McpResult<Self> {
         let (journal, session) = (state.journal(), state.runtime().session_of(entry));
         let (mut turn, mut updated_at, mut plan) = (None, input.at, None);
-        let (mut asked, mut stand): (Vec<Question>, _) = (Vec::new(), TurnStand::Working);
+        let (mut asked, mut status): (Vec<Question>, _) = (Vec::new(), TurnStatus::Working);
         let mut steps = RecordedTurn::new(&*journal, id.session, locator(&input));
         while let Some(recorded) = steps.next().await? {
             updated_at = recorded.at;
@@ -90,13 +90,13 @@ impl TurnTask {
                 TurnStep::Question(question) if question.kind == QuestionKind::Plan => plan = Some(question),
                 TurnStep::Question(question) => asked.push(question),
                 TurnStep::Answered(answered) => asked.retain(|open| open.id != answered),
-                TurnStep::Ended(ended) => stand = TurnStand::ended(ended, plan.take()),
-                TurnStep::Withdrawn => stand = TurnStand::Withdrawn,
+                TurnStep::Ended(ended) => status = TurnStatus::ended(ended, plan.take()),
+                TurnStep::Withdrawn => status = TurnStatus::Withdrawn,
                 _ => {}
             }
         }
         let mut doing = None;
-        if stand == TurnStand::Working {
+        if status == TurnStatus::Working {
             if !asked.is_empty() {
                 // An answer may be in the inbox already.
                 let open = session.open_questions().await?;
@@ -104,10 +104,10 @@ impl TurnTask {
             }
             match asked.is_empty() {
                 true => doing = read_doing(&*journal, entry).await?.doing,
-                false => stand = TurnStand::Asking(asked),
+                false => status = TurnStatus::Asking(asked),
             }
         }
-        let report = TurnReport { session: entry.key.clone(), turn, stand };
+        let report = TurnReport { session: entry.key.clone(), turn, status };
         Ok(Self { id, session, input, report, updated_at, doing })
     }
 
@@ -118,10 +118,10 @@ impl TurnTask {
 
     /// Whether nothing about the task changes any more.
     pub(super) fn has_ended(&self) -> bool {
-        matches!(self.report.stand, TurnStand::Ended { .. } | TurnStand::Withdrawn)
+        matches!(self.report.status, TurnStatus::Ended { .. } | TurnStatus::Withdrawn)
     }
 
-    /// Ends the turn, or takes the input back if no turn has it yet.
+    /// Cancels the turn, or withdraws the input if no turn has it yet.
     pub(super) async fn cancel(&self) -> McpResult<()> {
         if self.has_ended() {
             return Ok(());
@@ -141,7 +141,7 @@ impl TurnTask {
                 }
             }
         };
-        // If no process runs the session, the next one takes the input back.
+        // If no process runs the session, the next one withdraws the input.
         tokio::time::timeout(CANCEL_GRACE, settled).await.unwrap_or(Ok(()))
     }
 
@@ -156,13 +156,13 @@ impl TurnTask {
     /// The task in the form of the client's revision, with its result or its questions.
     pub(super) fn to_json(&self, client: &ClientContext, caller: &Caller) -> Value {
         let mut task = self.base(client);
-        match (&self.report.stand, client.revision) {
-            (_, Revision::Handshake) | (TurnStand::Working | TurnStand::Withdrawn, _) => {}
-            (TurnStand::Asking(questions), Revision::Stateless) if client.has_forms => {
+        match (&self.report.status, client.revision) {
+            (_, Revision::Handshake) | (TurnStatus::Working | TurnStatus::Withdrawn, _) => {}
+            (TurnStatus::Asking(questions), Revision::Stateless) if client.has_forms => {
                 task.insert("inputRequests".to_owned(), elicitations(questions, caller));
             }
-            (TurnStand::Asking(_), Revision::Stateless) => {}
-            (TurnStand::Ended { ended, .. }, Revision::Stateless) => {
+            (TurnStatus::Asking(_), Revision::Stateless) => {}
+            (TurnStatus::Ended { ended, .. }, Revision::Stateless) => {
                 if ended.outcome != Outcome::Cancelled {
                     task.insert("result".to_owned(), self.report.result());
                 }
@@ -179,7 +179,7 @@ impl TurnTask {
             Revision::Stateless => {
                 task.insert("resultType".to_owned(), json!("task"));
                 // Questions come with `tasks/get`.
-                if matches!(self.report.stand, TurnStand::Asking(_)) {
+                if matches!(self.report.status, TurnStatus::Asking(_)) {
                     task.insert("status".to_owned(), json!(WORKING));
                 }
                 Value::Object(task)
@@ -188,11 +188,11 @@ impl TurnTask {
     }
 
     fn status(&self, client: &ClientContext) -> &'static str {
-        match (&self.report.stand, client.revision) {
-            (TurnStand::Asking(_), Revision::Stateless) if client.has_forms => "input_required",
-            (TurnStand::Working | TurnStand::Asking(_), _) => WORKING,
-            (TurnStand::Withdrawn, _) => "cancelled",
-            (TurnStand::Ended { ended, .. }, revision) => match (ended.outcome, revision) {
+        match (&self.report.status, client.revision) {
+            (TurnStatus::Asking(_), Revision::Stateless) if client.has_forms => "input_required",
+            (TurnStatus::Working | TurnStatus::Asking(_), _) => WORKING,
+            (TurnStatus::Withdrawn, _) => "cancelled",
+            (TurnStatus::Ended { ended, .. }, revision) => match (ended.outcome, revision) {
                 (Outcome::Cancelled, _) => "cancelled",
                 (Outcome::Failed | Outcome::Limit, Revision::Handshake) => "failed",
                 _ => "completed",
@@ -204,8 +204,8 @@ impl TurnTask {
         let mut task = Map::new();
         task.insert("taskId".to_owned(), json!(self.id.to_string()));
         task.insert("status".to_owned(), json!(self.status(client)));
-        let message = match &self.report.stand {
-            TurnStand::Asking(questions) => questions.first().map(question_text),
+        let message = match &self.report.status {
+            TurnStatus::Asking(questions) => questions.first().map(question_text),
             _ => self.doing.clone(),
         };
         if let Some(message) = message {

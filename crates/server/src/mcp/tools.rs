@@ -12,7 +12,7 @@ use super::error::{McpError, McpResult};
 use super::question::{check_agent_answer, question_json, question_text};
 use super::request::{ClientContext, Revision};
 use super::task::{TaskId, TurnTask};
-use super::turn::{TurnReport, TurnStand, TurnWait, WaitEnd, tool_result};
+use super::turn::{TurnReport, TurnStatus, TurnWait, WaitEnd, tool_result};
 use crate::api::recorded_blocks::BlockReader;
 use crate::api::session_summary::{SessionSummary, read_doing, summarise, summarise_doing};
 use crate::api::sessions::{begin_new_session, newest_sessions, require_own_key};
@@ -133,7 +133,7 @@ pub(super) async fn call_tool(
     CallParams { name, arguments, request_state, input_responses }: CallParams,
 ) -> McpResult<Work> {
     if let Some(task) = request_state.filter(|_| name == "session_send") {
-        return go_on(client, &task, &input_responses).await;
+        return continue_call(client, &task, &input_responses).await;
     }
     let arguments = Value::Object(arguments);
     let called = match name.as_str() {
@@ -171,11 +171,11 @@ async fn send(client: &McpClient, context: &ClientContext, arguments: Value) -> 
             return Err(Problem::bad_request("invalid_arguments", detail));
         }
         Some(key) => format!("mcp/{key}"),
-        // A task finds its input by its place, and where to begin reading by what is noted with a key.
+        // A task finds its input by its position in the inbox, and where to begin reading by what is stored under its key.
         None => format!("mcp-once/{}", InputId::generate()),
     };
     let session = find_or_begin(client, &name).await?;
-    // Its own turn, so that what a person has asked meanwhile stays apart.
+    // A turn of its own, so that its answer is not mixed with the answer to a person.
     let mut input = Input::new(InputId::generate(), text, JoinMode::After);
     input.sender = client.sender();
     let accepted = session.put_once(input, &key).await.map_err(|error| match error {
@@ -202,8 +202,8 @@ async fn send(client: &McpClient, context: &ClientContext, arguments: Value) -> 
     Ok(Work::Wait(Box::new(PendingResult { turn, of })))
 }
 
-/// Goes on with a call whose turn had questions, which the client answers. The message is not sent again.
-async fn go_on(client: &McpClient, task: &str, responses: &Map<String, Value>) -> McpResult<Work> {
+/// Continues a call whose turn had questions, with the client's answers. The message is not sent again.
+async fn continue_call(client: &McpClient, task: &str, responses: &Map<String, Value>) -> McpResult<Work> {
     let task = TurnTask::find(&client.state, task).await?;
     answer_questions(client, "tools/call", &task, responses).await?;
     let (locator, of) = (task.locator(), ResultOf::Send(task.id));
@@ -236,7 +236,7 @@ async fn find(client: &McpClient, name: &str) -> ApiResult<Option<SessionEntry>>
     }
 }
 
-async fn find_known(client: &McpClient, name: &str) -> ApiResult<SessionEntry> {
+async fn find_existing(client: &McpClient, name: &str) -> ApiResult<SessionEntry> {
     let missing = || {
         let detail = format!("no session has the key or id {name:?}; session_list names them");
         Problem::not_found("no_such_session", detail)
@@ -246,7 +246,7 @@ async fn find_known(client: &McpClient, name: &str) -> ApiResult<SessionEntry> {
 
 async fn answer(client: &McpClient, context: &ClientContext, arguments: Value) -> ApiResult<Work> {
     let AnswerArguments { session: name, question, answer } = parse("session_answer", arguments)?;
-    let session = client.state.runtime().session_of(&find_known(client, &name).await?);
+    let session = client.state.runtime().session_of(&find_existing(client, &name).await?);
     let id: QuestionId = question.parse().map_err(|_| {
         let detail = format!("there is no question {question:?}; session_read shows those that are open");
         Problem::not_found("no_such_question", detail)
@@ -281,7 +281,8 @@ async fn answer(client: &McpClient, context: &ClientContext, arguments: Value) -
     };
     let others: Vec<_> = open.into_iter().filter(|open| open.id != id).collect();
     if !others.is_empty() {
-        let report = TurnReport { session: session.key().to_owned(), turn, stand: TurnStand::Asking(others) };
+        let report =
+            TurnReport { session: session.key().to_owned(), turn, status: TurnStatus::Asking(others) };
         return Ok(Work::Done(report.result()));
     }
     let locator = TurnLocator::new(target, order.after);
@@ -313,7 +314,7 @@ fn summary_line(summary: &SessionSummary) -> String {
 
 async fn read(client: &McpClient, arguments: Value) -> ApiResult<Work> {
     let ReadArguments { session: name, before } = parse("session_read", arguments)?;
-    let entry = find_known(client, &name).await?;
+    let entry = find_existing(client, &name).await?;
     let (journal, state) = (client.state.journal(), &client.state);
     let summary = summarise(state.runtime(), &entry).await?;
     let questions = state.runtime().session_of(&entry).open_questions().await?;

@@ -1,4 +1,4 @@
-//! What a client gets of a turn, and waiting for it.
+//! Waiting for a turn, and its result for the client.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -12,12 +12,12 @@ use tokio::sync::{mpsc, watch};
 use super::error::{McpError, McpResult};
 use super::question::{question_json, question_text};
 
-/// How often a client that waits hears that the turn goes on, and whether a question keeps its turn from beginning.
+/// How often a waiting client is told that the turn goes on, and how often to check whether an earlier turn's question holds it up.
 const PROGRESS_INTERVAL: Duration = Duration::from_secs(5);
 
-/// How a turn stands.
+/// The state of a turn.
 #[derive(Debug, Clone, PartialEq)]
-pub(super) enum TurnStand {
+pub(super) enum TurnStatus {
     Working,
     /// It goes on when these are answered.
     Asking(Vec<Question>),
@@ -26,11 +26,11 @@ pub(super) enum TurnStand {
         ended: Box<TurnEnded>,
         plan: Option<Box<Question>>,
     },
-    /// The input was taken back, so no turn answers it.
+    /// The input was withdrawn, so no turn answers it.
     Withdrawn,
 }
 
-impl TurnStand {
+impl TurnStatus {
     /// The question about a plan counts only if the turn has completed.
     pub(super) fn ended(ended: TurnEnded, plan: Option<Question>) -> Self {
         let plan = plan.filter(|_| ended.outcome == Outcome::Completed).map(Box::new);
@@ -45,28 +45,28 @@ pub(super) struct TurnReport {
     pub(super) session: String,
     /// The number of the turn, once it has begun.
     pub(super) turn: Option<u64>,
-    pub(super) stand: TurnStand,
+    pub(super) status: TurnStatus,
 }
 
 impl TurnReport {
     /// Whether the call counts as failed.
     pub(super) fn is_error(&self) -> bool {
-        match &self.stand {
-            TurnStand::Working | TurnStand::Asking(_) => false,
-            TurnStand::Ended { ended, .. } => ended.outcome != Outcome::Completed,
-            TurnStand::Withdrawn => true,
+        match &self.status {
+            TurnStatus::Working | TurnStatus::Asking(_) => false,
+            TurnStatus::Ended { ended, .. } => ended.outcome != Outcome::Completed,
+            TurnStatus::Withdrawn => true,
         }
     }
 
     /// The result of a tool call.
     pub(super) fn result(&self) -> Value {
-        let (outcome, text, questions) = match &self.stand {
-            TurnStand::Working => ("working", "The turn goes on.".to_owned(), vec![]),
-            TurnStand::Asking(questions) => {
+        let (outcome, text, questions) = match &self.status {
+            TurnStatus::Working => ("working", "The turn goes on.".to_owned(), vec![]),
+            TurnStatus::Asking(questions) => {
                 let texts: Vec<String> = questions.iter().map(question_text).collect();
                 ("question", texts.join("\n\n"), questions.iter().map(question_json).collect())
             }
-            TurnStand::Ended { ended, plan } => {
+            TurnStatus::Ended { ended, plan } => {
                 let asked = plan.iter().map(|plan| question_text(plan));
                 let said = [ended.text.clone(), ended.error.clone().unwrap_or_default()].into_iter();
                 let parts: Vec<String> = said.chain(asked).filter(|part| !part.is_empty()).collect();
@@ -77,8 +77,8 @@ impl TurnReport {
                 };
                 (outcome_word(ended.outcome), text, plan.iter().map(|plan| question_json(plan)).collect())
             }
-            TurnStand::Withdrawn => {
-                ("withdrawn", "The message was taken back before a turn had it.".to_owned(), vec![])
+            TurnStatus::Withdrawn => {
+                ("withdrawn", "The message was withdrawn before a turn began with it.".to_owned(), vec![])
             }
         };
         let mut data = json!({"session": self.session, "outcome": outcome});
@@ -152,7 +152,7 @@ pub(super) struct TurnWait {
 }
 
 impl TurnWait {
-    /// Waits until there is something to tell. An error if the server stops before.
+    /// Waits until there is something to report. Fails if the server stops first.
     pub(super) async fn run(
         self,
         journal: Arc<dyn Journal>,
@@ -163,7 +163,7 @@ impl TurnWait {
         let mut follower = session.follow_turn(locator.clone()).await?;
         let mut plan = None;
         let mut ticks = tokio::time::interval(PROGRESS_INTERVAL);
-        let report = |turn, stand| TurnReport { session: session.key().to_owned(), turn, stand };
+        let report = |turn, status| TurnReport { session: session.key().to_owned(), turn, status };
         loop {
             let step = tokio::select! {
                 biased;
@@ -180,7 +180,7 @@ impl TurnWait {
                     open.retain(|open| open.kind != QuestionKind::Plan);
                     // The follower may be behind: the questions are of an earlier turn only if this one has not begun after they were read.
                     if !open.is_empty() && !has_begun(&session, &journal, &locator).await? {
-                        return Ok(report(turn, TurnStand::Asking(open)));
+                        return Ok(report(turn, TurnStatus::Asking(open)));
                     }
                 }
                 continue;
@@ -195,13 +195,13 @@ impl TurnWait {
                     if until == WaitEnd::Question && follower.is_open(question.id).await? =>
                 {
                     let open = session.open_questions().await?;
-                    return Ok(report(turn, TurnStand::Asking(open)));
+                    return Ok(report(turn, TurnStatus::Asking(open)));
                 }
                 TurnStep::Ended(ended) => {
-                    return Ok(report(turn, TurnStand::ended(ended, plan)));
+                    return Ok(report(turn, TurnStatus::ended(ended, plan)));
                 }
                 TurnStep::Withdrawn | TurnStep::PlanSettled => {
-                    return Ok(report(turn, TurnStand::Withdrawn));
+                    return Ok(report(turn, TurnStatus::Withdrawn));
                 }
                 TurnStep::Usage(_) => {
                     progress.iter_mut().for_each(|progress| progress.notify("the model has answered"));

@@ -26,7 +26,7 @@ const REFUSED_IN_PLAN: &str = "plan mode is on, and only reads run in it";
 /// Commands that only read, whatever their arguments. Options with which one of them runs a program ask.
 /// Git is not among them: the config of a repository, which may be a folder of the project, names programs that even `git status` runs.
 const READING_COMMANDS: [&str; 8] = ["ls *", "pwd *", "cat *", "head *", "tail *", "wc *", "grep *", "rg *"];
-const RUNNING_OPTIONS: [&str; 2] = ["rg * --pre*", "rg * --hostname-bin*"];
+const RUNNING_OPTIONS: [&str; 2] = ["rg --pre*", "rg --hostname-bin*"];
 
 /// Commands that ask how things are. Not permitted by themselves, see above.
 const LOOKING_COMMANDS: [&str; 22] = [
@@ -54,7 +54,7 @@ const LOOKING_COMMANDS: [&str; 22] = [
     "gh status *",
 ];
 /// Options with which one of those changes something.
-const CHANGING_OPTIONS: [&str; 4] = ["date * -s*", "date * --set*", "git * --output*", "git * --ext-diff*"];
+const CHANGING_OPTIONS: [&str; 4] = ["date -s*", "date --set*", "git --output*", "git --ext-diff*"];
 
 /// A call, for the rules and the mode.
 #[derive(Debug, Clone, Copy)]

@@ -89,6 +89,7 @@ fn a_command_that_only_reads_runs_without_asking() {
         "git diff --ext-diff",
         "rg --pre ./x main",
         "rg main --pre=./x",
+        "rg --pre=./x --regexp=main",
         "cat a | sh",
         "ls $(touch x)",
         "./ls",
@@ -159,6 +160,8 @@ fn a_command_only_looks_if_it_is_known_to_change_nothing() {
         "echo green > log.txt",
         "cargo test",
         "date --set=now",
+        "date -s now",
+        "date -u --set=now",
         "$(git push)",
     ] {
         assert!(!looks(line), "{line}");

@@ -5,10 +5,10 @@
 //! has dropped those bytes, the reader leaves out whole lines instead.
 
 use std::ops::Range;
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
 use longhaul_keeper::{Output, Result};
-use longhaul_protocol::TaskStatus;
+use longhaul_protocol::{At, TaskStatus};
 
 use super::cut_edges::text_between_cuts;
 use super::plain_text;
@@ -341,8 +341,7 @@ pub fn last_output_line(output: &Output) -> Result<String> {
 
 /// Milliseconds since 1970.
 pub(crate) fn unix_millis_now() -> i64 {
-    let since = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap_or_default();
-    i64::try_from(since.as_millis()).unwrap_or(i64::MAX)
+    At::from(SystemTime::now()).0
 }
 
 /// Where the last complete line ends, if that is near the end.

@@ -132,6 +132,13 @@ impl Scope {
         self
     }
 
+    /// The scope without one more file, whatever the config says.
+    #[must_use]
+    pub fn without_file(mut self, file: &Path) -> Self {
+        self.deny.push(DeniedPath::new(canonical_path::absolute(file), Permission::Read));
+        self
+    }
+
     /// The part of the scope that a subagent may use. Its targets are canonical paths that were checked earlier, and the folders above
     /// them may have changed since: no link is followed to one of them, and each is checked again. A target that fails is left out.
     /// The parent agent started the subagent, not the user, so its targets lift no protection: not that of keys, startup files or

@@ -165,6 +165,20 @@ fn a_file_that_may_not_be_written_is_so_whatever_is_allowed() {
     assert!(scope.resolve("other.toml", Permission::Write).is_ok());
 }
 
+/// P1
+#[test]
+fn a_file_that_is_left_out_of_a_scope_is_neither_read_nor_written() {
+    let (folder, work) = work_folder();
+    fs::write(work.join("password"), "").unwrap();
+    let scope = Scope::new(&work, &ScopeConfig::default(), &folder.path().join("home"));
+
+    let scope = scope.without_file(&work.join("password"));
+
+    assert!(is_denied(&scope.resolve("password", Permission::Read)));
+    assert!(is_denied(&scope.resolve("password", Permission::Write)));
+    assert!(scope.resolve("other", Permission::Write).is_ok());
+}
+
 /// P1: a runtime with many work folders opens each protected place once.
 #[test]
 fn scopes_of_one_user_share_what_they_keep_open_of_protected_places() {

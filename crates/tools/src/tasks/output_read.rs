@@ -39,6 +39,9 @@ impl OutputRead {
             Ok(state) => state,
             Err(trouble) => return trouble,
         };
+        if state.is_elsewhere {
+            return self.elsewhere(&state);
+        }
         let id = self.task.started.task_id;
         let read = match self.settings.tasks.output(id) {
             Ok(output) => self.read(&output, &state, cancel),
@@ -48,6 +51,13 @@ impl OutputRead {
         read.unwrap_or_else(|error| {
             ToolOutcome::error(format!("the output of {id} can't be read now: {error}"))
         })
+    }
+
+    /// Another node has the output.
+    pub(super) fn elsewhere(&self, state: &TaskState) -> ToolOutcome {
+        let mut report = state.report(self.task.started.task_id);
+        self.set_message(&mut report, state.message.clone());
+        ToolOutcome { news: Some(self.news(state, 0)), ..report_outcome(report, "") }
     }
 
     /// The task folder is gone.

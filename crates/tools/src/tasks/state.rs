@@ -19,12 +19,30 @@ pub(crate) struct TaskState {
     pub(crate) unasked: bool,
     /// The task while it runs and its keeper can be reached.
     pub(crate) task: Option<Task>,
+    /// Another node has the command and its output. The message says so.
+    pub(crate) is_elsewhere: bool,
 }
 
 impl TaskState {
     fn new(status: TaskStatus, message: Option<&str>) -> Self {
         let message = message.map(str::to_owned);
-        Self { status, exit_code: None, duration_ms: None, message, unasked: false, task: None }
+        Self {
+            status,
+            exit_code: None,
+            duration_ms: None,
+            message,
+            unasked: false,
+            task: None,
+            is_elsewhere: false,
+        }
+    }
+
+    /// The state of a task whose keeper is on another node. It runs until that node reports its end, or was given up.
+    fn on_node(node: &str) -> Self {
+        let message = format!(
+            "node {node} has it; its output can't be read here, and it can't be ended from here; you are told when it ends"
+        );
+        Self { is_elsewhere: true, ..Self::new(TaskStatus::Running, Some(&message)) }
     }
 
     pub(crate) fn has_ended(&self) -> bool {
@@ -59,8 +77,11 @@ pub(crate) fn load_task_state(
     if known.started.session.is_some() {
         return Ok(subagent_state(known));
     }
-    let mut state = keeper_state(tasks, id)
-        .map_err(|error| ToolOutcome::error(format!("the state of {id} can't be read now: {error}")))?;
+    let mut state = match &known.other_node {
+        Some(node) => TaskState::on_node(node),
+        None => keeper_state(tasks, id)
+            .map_err(|error| ToolOutcome::error(format!("the state of {id} can't be read now: {error}")))?,
+    };
     if let (TaskStatus::Running, Some(started_at)) = (state.status, known.started.started_at) {
         state.duration_ms = u64::try_from(unix_millis_now() - started_at.0).ok();
     }

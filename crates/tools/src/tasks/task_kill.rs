@@ -85,6 +85,12 @@ fn kill(
 ) -> Result<ToolOutcome, ToolOutcome> {
     let id = task.started.task_id;
     let before = load_task_state(&settings.tasks, task)?;
+    if before.is_elsewhere {
+        return Err(ToolOutcome::error(format!(
+            "{id} was not ended: {}",
+            before.message.unwrap_or_default()
+        )));
+    }
     // Asked after the state: a task that was running then can't have left anything before.
     let left = left_behind(settings, id);
     if before.has_ended() && left.is_none() {

@@ -61,7 +61,8 @@ impl TaskWaiter {
                 Ok(state) => state,
                 Err(trouble) => return trouble,
             };
-            if state.has_ended() {
+            // Of a task on another node, nothing more would be heard here.
+            if state.has_ended() || state.is_elsewhere {
                 return self.report_news(state, None).await;
             }
             let heard = match self.follow_output(state.task.take()).await {
@@ -205,6 +206,9 @@ impl TaskWaiter {
             let mut read = self.read.clone();
             read.notes.extend(how.map(str::to_owned));
             return read.run(&CancelFlag::default());
+        }
+        if state.is_elsewhere {
+            return self.read.elsewhere(state);
         }
         let id = self.task().started.task_id;
         let told = self.task().told.map_or(0, |told| told.printed);

@@ -19,6 +19,7 @@
 //! | `client` | requests and redirects |
 //! | `body` | reading a body within its limits |
 //! | `fetch`, `page` | `web_fetch`; a page as Markdown |
+//! | `page_tree`, `page_table` | the tree of a page, within bounds; its tables |
 //! | `search` | `web_search`, and the searchers that it can ask |
 //!
 //! # For other clients
@@ -35,6 +36,8 @@ mod error;
 pub(crate) mod fetch;
 mod guard;
 mod page;
+mod page_table;
+mod page_tree;
 pub(crate) mod search;
 
 pub use allow_list::{AllowList, InvalidAllowedHost};

@@ -1,24 +1,34 @@
 //! A page as text for the model: HTML becomes Markdown, other text stays as it is.
 
 use std::rc::Rc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use encoding_rs::Encoding;
 use htmd::{HtmlToMarkdown, Node};
-use html5ever::tendril::TendrilSink;
-use html5ever::{ParseOpts, parse_document};
-use markup5ever_rcdom::{NodeData, RcDom};
+use html5ever::tendril::StrTendril;
+use markup5ever_rcdom::NodeData;
 use reqwest::Url;
 
 use super::WebResponse;
+use super::page_table::convert_table;
+use super::page_tree::{ParsedPage, parse_page};
 
 /// Elements below this depth are left out, because the conversion goes down into the page by recursion. Real pages have 30 levels.
 const MAX_DEPTH: usize = 200;
 /// For that depth, also in a build without optimisation.
 const CONVERSION_STACK_BYTES: usize = 32 << 20;
-/// How long the parser may take, and how many bytes it gets before the clock is looked at.
+/// How long the parser may take.
 const PARSE_TIME: Duration = Duration::from_secs(5);
-const PARSED_PART_BYTES: usize = 4 << 10;
+/// Bytes of all links after they were made absolute: a short page can have a long base.
+const MAX_LINK_BYTES: usize = 32 << 20;
+/// Bytes with which all lines in lists and quotations are indented, at most.
+const MAX_INDENT_BYTES: usize = 64 << 20;
+/// What a list or a quotation indents its lines by, at most.
+const INDENT_BYTES: usize = 10;
+/// A list that begins with a number of more digits begins with 1.
+const MAX_LIST_START_DIGITS: usize = 4;
+/// The conversion joins neighbours such as `<b>a</b><b>b</b>`, each time with all that follows, so only among so many children.
+const MAX_JOINED_CHILDREN: usize = 200;
 /// Where a page that names its charset itself does so.
 const MAX_CHARSET_OFFSET: usize = 1_024;
 const MAX_TITLE_CHARS: usize = 200;
@@ -109,12 +119,17 @@ impl PageFormat {
     }
 }
 
-/// The text of a body, by the charset that the header names, the byte order mark or the page; else as UTF-8.
+/// The text of a body, by the charset that the byte order mark, the header or the page names; else as UTF-8.
 fn decode_text(response: &WebResponse) -> String {
     let body = &response.body;
     let header = charset_in(&response.content_type);
     let start = String::from_utf8_lossy(&body[..body.len().min(MAX_CHARSET_OFFSET)]);
-    let encoding = header.or_else(|| charset_in(&start)).unwrap_or(encoding_rs::UTF_8);
+    let in_page = || {
+        // Plain text may speak of charsets, and a page whose letters are single bytes can't be in UTF-16.
+        let is_markup = start.trim_start_matches('\u{feff}').trim_start().starts_with('<');
+        charset_in(&start).filter(|encoding| is_markup && encoding.output_encoding() == *encoding)
+    };
+    let encoding = header.or_else(in_page).unwrap_or(encoding_rs::UTF_8);
     encoding.decode(body).0.into_owned()
 }
 
@@ -141,8 +156,11 @@ fn convert_on_own_stack(html: String, base: Url) -> PageText {
 }
 
 fn convert_html(html: &str, base: &Url, parse_time: Duration) -> PageText {
-    let converter = HtmlToMarkdown::builder().skip_tags(SKIPPED_TAGS.to_vec()).build();
-    let (document, unparsed) = parse_within(html, parse_time);
+    let converter = HtmlToMarkdown::builder()
+        .skip_tags(SKIPPED_TAGS.to_vec())
+        .add_handler(vec!["table"], convert_table)
+        .build();
+    let ParsedPage { document, unparsed } = parse_page(html, parse_time);
     let survey = prepare_tree(&document, base);
     let main = survey.main.as_ref().unwrap_or(&document);
     let mut text = converter.tree_to_markdown(main);
@@ -153,25 +171,20 @@ fn convert_html(html: &str, base: &Url, parse_time: Duration) -> PageText {
     if survey.is_too_deep {
         text.push_str(&format!("\n\n[what is nested more than {MAX_DEPTH} elements deep is left out]"));
     }
+    if survey.has_bare_links {
+        text.push_str(
+            "\n\n[its last links have no addresses here, because those of the others are too long]",
+        );
+    }
+    if survey.is_cut {
+        text.push_str("\n\n[the rest is left out, because its lists are nested too deep]");
+    }
     if unparsed > 0 {
         text.push_str(&format!(
             "\n\n[its last {unparsed} bytes are left out, because the page is too complex]"
         ));
     }
     PageText { title: survey.title, text }
-}
-
-/// Parses a page as far as the time goes. With each element the parser looks through all that are open around it, so a page of elements that
-/// are never closed would take it hours. Returns also how many bytes were not parsed.
-fn parse_within(html: &str, time: Duration) -> (Rc<Node>, usize) {
-    let mut parser = parse_document(RcDom::default(), ParseOpts::default());
-    let (deadline, mut rest) = (Instant::now() + time, html);
-    while !rest.is_empty() && Instant::now() < deadline {
-        let (part, after) = rest.split_at(rest.floor_char_boundary(PARSED_PART_BYTES));
-        parser.process(part.into());
-        rest = after;
-    }
-    (parser.finish().document, rest.len())
 }
 
 /// What was found in the tree of a page.
@@ -181,42 +194,89 @@ struct PageSurvey {
     /// Its main part, if it names one.
     main: Option<Rc<Node>>,
     is_too_deep: bool,
+    /// Its end is left out, because it would be indented by too much.
+    is_cut: bool,
+    /// Its last links lost their addresses, because all together would be too long.
+    has_bare_links: bool,
 }
 
-/// Makes links absolute, removes what is hidden or too deep, and finds title and main part. Without recursion: a page may be nested as deep as
-/// it is long.
+/// Makes links absolute, removes what is hidden, too deep or indented by too much, and finds title and main part. Without recursion: a page
+/// may be nested as deep as it is long.
 fn prepare_tree(document: &Rc<Node>, url: &Url) -> PageSurvey {
     let mut survey = PageSurvey::default();
     let (mut mains, mut articles) = (Vec::new(), Vec::new());
     let mut base = url.clone();
-    let mut waiting = vec![(Rc::clone(document), 0)];
-    while let Some((node, depth)) = waiting.pop() {
+    let (mut link_bytes_left, mut indent_bytes_left) = (MAX_LINK_BYTES, MAX_INDENT_BYTES);
+    let mut waiting = vec![(Rc::clone(document), 0, 0)];
+    while let Some((node, depth, mut indent)) = waiting.pop() {
         node.children.borrow_mut().retain(|child| !is_hidden(child));
         if depth >= MAX_DEPTH && !node.children.borrow().is_empty() {
             survey.is_too_deep = true;
             node.children.borrow_mut().clear();
         }
+        indent_bytes_left = indent_bytes_left.saturating_sub(lines_of(&node) * indent);
+        if indent_bytes_left == 0 {
+            survey.is_cut = true;
+            empty_node(&node);
+        }
+        keep_apart(&node);
         match tag_of(&node) {
             Some("base") => {
                 let found = attribute(&node, "href").and_then(|href| url.join(&href).ok());
                 base = found.unwrap_or(base);
             }
+            Some("li" | "blockquote") => indent += INDENT_BYTES,
+            Some("ol") => limit_list_start(&node),
             Some("title") if survey.title.is_empty() => survey.title = title_text(&node),
             Some("main") => mains.push(Rc::clone(&node)),
             Some("article") => articles.push(Rc::clone(&node)),
             Some(_) if attribute(&node, "role").as_deref() == Some("main") => mains.push(Rc::clone(&node)),
             _ => {}
         }
-        make_links_absolute(&node, &base);
+        make_links_absolute(&node, &base, &mut link_bytes_left);
         // The first child is the next one, so that <base> counts for what follows it.
-        waiting.extend(node.children.borrow().iter().rev().map(|child| (Rc::clone(child), depth + 1)));
+        let children = node.children.borrow();
+        waiting.extend(children.iter().rev().map(|child| (Rc::clone(child), depth + 1, indent)));
     }
     let only = |mut nodes: Vec<Rc<Node>>| if nodes.len() == 1 { nodes.pop() } else { None };
     survey.main = only(mains).or_else(|| only(articles));
+    survey.has_bare_links = link_bytes_left == 0;
     survey
 }
 
-fn tag_of(node: &Node) -> Option<&str> {
+/// The lines that a node adds to those of its children, at most.
+fn lines_of(node: &Node) -> usize {
+    match &node.data {
+        NodeData::Text { contents } => contents.borrow().bytes().filter(|byte| *byte == b'\n').count(),
+        NodeData::Element { .. } => 2,
+        _ => 0,
+    }
+}
+
+fn empty_node(node: &Node) {
+    node.children.borrow_mut().clear();
+    if let NodeData::Text { contents } = &node.data {
+        contents.take();
+    }
+}
+
+/// Puts a node without content between the elements of a node that has too many of them to be joined.
+fn keep_apart(node: &Node) {
+    let mut children = node.children.borrow_mut();
+    if children.len() > MAX_JOINED_CHILDREN {
+        let separator = || Node::new(NodeData::Comment { contents: StrTendril::new() });
+        *children = children.drain(..).flat_map(|child| [child, separator()]).collect();
+    }
+}
+
+/// Each line of a list is indented by as much as its highest number has digits.
+fn limit_list_start(list: &Node) {
+    let NodeData::Element { attrs, .. } = &list.data else { return };
+    let is_usual = |value: &str| value.len() <= MAX_LIST_START_DIGITS;
+    attrs.borrow_mut().retain(|attribute| &*attribute.name.local != "start" || is_usual(&attribute.value));
+}
+
+pub(super) fn tag_of(node: &Node) -> Option<&str> {
     match &node.data {
         NodeData::Element { name, .. } => Some(&name.local),
         _ => None,
@@ -241,14 +301,18 @@ fn is_hidden(node: &Node) -> bool {
 }
 
 /// Links that the model can fetch. Others, such as images inside of the page, lose their address.
-fn make_links_absolute(node: &Node, base: &Url) {
+fn make_links_absolute(node: &Node, base: &Url, bytes_left: &mut usize) {
     let NodeData::Element { attrs, .. } = &node.data else { return };
     attrs.borrow_mut().retain_mut(|attribute| {
         if !matches!(&*attribute.name.local, "href" | "src") {
             return true;
         }
+        if *bytes_left == 0 {
+            return false;
+        }
         match base.join(&attribute.value) {
             Ok(url) if matches!(url.scheme(), "http" | "https" | "mailto") => {
+                *bytes_left = bytes_left.saturating_sub(url.as_str().len());
                 attribute.value = url.as_str().into();
                 true
             }

@@ -84,6 +84,78 @@ fn a_page_that_would_take_the_parser_hours_is_given_up() {
     assert!(read.text.contains("start") && read.text.contains("because the page is too complex"));
 }
 
+/// E7: the cells of a row are told apart by their place, whether they are headers or not.
+#[test]
+fn a_table_keeps_all_of_its_cells() {
+    let read = page(
+        "<table><caption>Turing</caption><tr><th>Born<td>1912<tr><th>Died<td>1954 | June<td>Wilmslow</table>",
+    );
+
+    assert_eq!(
+        read.text,
+        "Turing\n| Born | 1912 | |\n| --- | --- | --- |\n| Died | 1954 \\| June | Wilmslow |"
+    );
+}
+
+#[test]
+fn a_table_without_headers_and_one_in_a_cell_are_plain_text() {
+    let layout = page("<table><tr><td>Menu<td>Text</table>");
+    let nested = page("<table><tr><th>a<tr><td><table><tr><th>b</table></table>");
+
+    assert!(!layout.text.contains('|') && layout.text.contains("Menu"), "{}", layout.text);
+    assert_eq!(nested.text, "| a |\n| --- |\n| b |");
+}
+
+/// E7: each of these would fill the memory or take hours, and end all sessions of the runtime with it.
+#[test]
+fn a_short_page_does_not_become_a_huge_one() {
+    let long = "a/".repeat(1 << 16);
+    let pages = [
+        (
+            "columns as wide as the widest cell",
+            format!("<table><tr><th>{long}{}", "<tr><td>y".repeat(50_000)),
+        ),
+        (
+            "as many columns as the longest row",
+            format!("<table><tr>{}{}", "<th>".repeat(50_000), "<tr><td>y".repeat(50_000)),
+        ),
+        ("neighbours that are joined", format!("<p>{}", "<b>x</b>".repeat(100_000))),
+        (
+            "links with a long base",
+            format!("<base href='http://h/{long}'>{}", "<a href=x>y</a>".repeat(20_000)),
+        ),
+        (
+            "a link in every paragraph",
+            format!("<div><a href='http://h/{long}'></div>{}", "<p>x</p>".repeat(20_000)),
+        ),
+        ("quotations of quotations", format!("{}{}", "<blockquote>".repeat(150), "x<br>".repeat(200_000))),
+        ("lists of lists", format!("{}{}", "<ol start=2147483000><li>".repeat(90), "x<br>".repeat(200_000))),
+    ];
+
+    for (what, html) in pages {
+        let read = page(&html);
+
+        let most = html.len() + (64 << 20);
+        assert!(read.text.len() < most, "{what}: {} bytes of {}", read.text.len(), html.len());
+        assert!(!read.text.contains("could not be converted"), "{what}: {}", read.text);
+    }
+}
+
+/// E7
+#[test]
+fn links_without_room_for_their_addresses_are_said() {
+    let base = "a/".repeat(1 << 16);
+    let read = |links: usize| {
+        page(&format!("<base href='http://h/{base}'>{}", "<a href=x>y</a>".repeat(links))).text
+    };
+    let note = "its last links have no addresses here";
+
+    let (few, many) = (read(10), read(1_000));
+
+    assert!(few.matches("http://h/").count() == 10 && !few.contains(note));
+    assert!(many.matches("http://h/").count() < 1_000 && many.contains(note));
+}
+
 /// E7
 #[test]
 fn text_is_decoded_by_the_charset_that_is_named() {
@@ -101,6 +173,8 @@ fn text_is_decoded_by_the_charset_that_is_named() {
     assert_eq!(text("text/plain; charset=utf-8", "日本".as_bytes()), "日本");
     assert_eq!(text("text/plain; charset=shift_jis", b"\x93\xfa\x96\x7b"), "日本");
     assert_eq!(text("text/plain", b"a\xffb"), "a\u{fffd}b");
+    assert_eq!(text("text/plain", "charset=koi8-r is café".as_bytes()), "charset=koi8-r is café");
+    assert_eq!(text("text/html", b"<meta charset=utf-16><p>plain</p>"), "plain");
 }
 
 /// E7

@@ -108,3 +108,28 @@ async fn what_a_command_left_running_is_listed_and_killed() {
     assert!(!killed.is_error && killed.content.contains("is over now"), "{}", killed.content);
     assert_eq!(after, "message: this session has no tasks\n\n");
 }
+
+/// N2: a command that another node has is not lost, and the model isn't told that it has ended.
+#[tokio::test]
+async fn a_task_of_another_node_runs_and_is_left_to_that_node() {
+    let (here, there) = (Workplace::new(), Workplace::new());
+    let id = there.start("sleep 600").await;
+    here.know_of_another_node(there.started(id), "ash");
+
+    let listed = here.make("task_output", json!({})).await;
+    let read = here.make("task_output", json!({"task_id": id})).await;
+    let searched = here.make("task_output", json!({"task_id": id, "grep": "x"})).await;
+    let waited = here.make("task_output", json!({"task_id": id, "wait": 600})).await;
+    let killed = here.make("task_kill", json!({"task_id": id})).await;
+
+    assert!(listed.content.contains(&format!("{id}: running")), "{}", listed.content);
+    for answer in [&listed, &read, &searched, &waited, &killed] {
+        assert!(answer.content.contains("node ash has it"), "{}", answer.content);
+    }
+    for answer in [&read, &searched, &waited] {
+        assert_eq!(answer.news.map(|news| news.ended), Some(false), "{}", answer.content);
+        assert!(answer.content.contains("status: running"), "{}", answer.content);
+    }
+    assert!(killed.is_error && killed.content.contains("was not ended"), "{}", killed.content);
+    assert!(there.tasks.is_kept(id).unwrap(), "it goes on");
+}

@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant, SystemTime};
 
 use longhaul_keeper::{Launcher, Tasks};
-use longhaul_protocol::{CommandReport, Effect, SessionId, TaskEnded, TaskId, ToolStarted};
+use longhaul_protocol::{CommandReport, Effect, SessionId, TaskEnded, TaskId, TaskStarted, ToolStarted};
 use longhaul_tools::{
     ExecSettings, ExecTool, OutputLimit, Redact, ResumedCall, RunCall, Sandbox, SandboxMode, Scope,
     ScopeConfig, SessionTask, StopHandle, StopSignal, TaskSettings, Tool, ToolInvocation, ToolOutcome,
@@ -140,12 +140,24 @@ impl Workplace {
     pub(crate) fn remember(&self, finished: &ToolOutcome) {
         let mut known = self.known.lock().unwrap();
         if let Some(started) = finished.task.clone() {
-            known.push(SessionTask { started, ended: None, told: None, is_waiting: false, subagent: None });
+            known.push(started.into());
         }
         if let Some(news) = finished.news {
             let task = known.iter_mut().find(|task| task.started.task_id == news.task_id).unwrap();
             task.told = Some(news);
         }
+    }
+
+    /// The start of a task, as its session has it.
+    pub(crate) fn started(&self, id: TaskId) -> TaskStarted {
+        let known = self.known.lock().unwrap();
+        known.iter().find(|task| task.started.task_id == id).unwrap().started.clone()
+    }
+
+    /// Gives the session a task whose command another node has.
+    pub(crate) fn know_of_another_node(&self, started: TaskStarted, node: &str) {
+        let task = SessionTask { other_node: Some(node.to_owned()), ..started.into() };
+        self.known.lock().unwrap().push(task);
     }
 
     /// Records the end of a task, as the runtime does.

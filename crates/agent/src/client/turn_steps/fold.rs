@@ -216,7 +216,7 @@ impl TurnFold {
     }
 }
 
-/// Whether somebody accepted a plan.
+/// Whether the answer to a plan's question accepts the plan.
 fn is_accepted(answered: &Answered) -> bool {
     matches!(answered.by, Some(AnsweredBy::User | AnsweredBy::Agent))
         && matches!(Answer::parse(&answered.answer), Answer::Yes | Answer::Always | Answer::Project)

@@ -46,7 +46,7 @@ pub(crate) fn memory_note_tool(
 
 /// The definition of that tool, for `docs/tools.md`.
 #[cfg(test)]
-pub(crate) fn memory_note_about() -> longhaul_tools::ToolDefinition {
+pub(crate) fn memory_note_definition() -> longhaul_tools::ToolDefinition {
     note::definition()
 }
 

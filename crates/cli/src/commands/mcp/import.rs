@@ -35,6 +35,19 @@ struct FoundServer {
     values_left_out: Vec<String>,
 }
 
+impl FoundServer {
+    /// The comments above its section, each on one line: a file that somebody else wrote must not put keys into the user's config.
+    fn comments(&self) -> Vec<String> {
+        let project = self.project.as_ref().map(|folder| format!(", for {}", printable(folder.as_bytes())));
+        let from = format!("# from {}{}", self.from.printable(), project.unwrap_or_default());
+        let set = |variable: &String| {
+            let variable = printable(variable.as_bytes());
+            format!("# set {variable} in your environment; its value is in that file")
+        };
+        std::iter::once(from).chain(self.values_left_out.iter().map(set)).collect()
+    }
+}
+
 /// What other agents have configured.
 #[derive(Default)]
 struct FoundServers {
@@ -54,13 +67,9 @@ pub(crate) fn run(as_json: bool) -> anyhow::Result<u8> {
     if found.is_empty() {
         line("No MCP servers of other agents found.")?;
     }
-    for FoundServer { name, from, project, settings, values_left_out } in &found {
-        let of_project = project.as_ref().map(|folder| format!(", for {}", printable(folder.as_bytes())));
-        line(format!("# from {}{}", from.printable(), of_project.unwrap_or_default()))?;
-        for variable in values_left_out {
-            line(format!("# set {variable} in your environment; its value is in that file"))?;
-        }
-        line(section(name, settings))?;
+    for server in &found {
+        server.comments().into_iter().try_for_each(line)?;
+        line(section(&server.name, &server.settings))?;
     }
     if !found.is_empty() {
         note("review them, then add what you want to your config file, or with `longhaul mcp add`");
@@ -89,7 +98,7 @@ fn find_servers(home: &Path) -> FoundServers {
 
 impl FoundServers {
     fn add(&mut self, from: &Path, project: Option<&str>, text: &str) {
-        let (servers, warnings) = match parse_project_file(text) {
+        let (servers, warnings) = match parse_project_file(&with_common_url_key(text)) {
             Ok(parsed) => parsed,
             Err(reason) => return self.warn(from, &reason),
         };
@@ -110,6 +119,17 @@ impl FoundServers {
     fn warn(&mut self, from: &Path, reason: &str) {
         self.warnings.push(format!("{}: {reason}", from.printable()));
     }
+}
+
+/// Gemini calls the address of a server over HTTP `httpUrl`, and Windsurf `serverUrl`; with the others it is `url`.
+fn with_common_url_key(text: &str) -> String {
+    let Ok(mut file) = serde_json::from_str::<Value>(text) else { return text.to_owned() };
+    let servers = file.get_mut("mcpServers").and_then(Value::as_object_mut);
+    for server in servers.into_iter().flat_map(Map::values_mut).filter_map(Value::as_object_mut) {
+        let address = ["httpUrl", "serverUrl"].into_iter().find_map(|key| server.remove(key));
+        address.map(|address| server.insert("url".to_owned(), address));
+    }
+    file.to_string()
 }
 
 /// Puts a variable in place of each value of a header. Returns the variables.

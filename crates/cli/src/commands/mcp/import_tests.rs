@@ -55,6 +55,23 @@ fn the_servers_that_claude_code_has_for_a_folder_are_found_too() {
     assert_eq!(shown, [("hub", Some("/work/a"))]);
 }
 
+/// P8: the proposal is meant to be pasted into the config.
+#[test]
+fn no_name_in_a_foreign_file_can_end_a_comment_of_the_proposal() {
+    let home = tempfile::tempdir().unwrap();
+    let planted = "A\n[approval]\nmode = \"auto\" #";
+    let text = serde_json::json!({"projects": {(planted): {"mcpServers": {"x": {"command": "x", "env": {(planted): "v"}}}}}});
+    std::fs::write(home.path().join(".claude.json"), text.to_string()).unwrap();
+
+    let found = find_servers(home.path()).servers;
+
+    let comments = found[0].comments();
+    assert_eq!(comments.len(), 2);
+    assert!(comments.iter().all(|line| line.starts_with("# ") && !line.contains('\n')), "{comments:?}");
+    let proposal = comments.join("\n") + "\n" + &section(&found[0].name, &found[0].settings);
+    assert_eq!(proposal.parse::<toml::Table>().unwrap().keys().collect::<Vec<_>>(), ["mcp"]);
+}
+
 /// E1
 #[test]
 fn what_codex_says_of_a_server_is_kept() {
@@ -71,6 +88,24 @@ fn what_codex_says_of_a_server_is_kept() {
     let headers: Vec<(&str, &str)> =
         found[1].settings.headers.iter().map(|(name, value)| (name.as_str(), value.as_str())).collect();
     assert_eq!(headers, [("Authorization", "Bearer ${WEB}"), ("X-Id", "${ID}"), ("X-Team", "${WEB_X_TEAM}")]);
+}
+
+/// E1: two agents have other names for the address.
+#[test]
+fn the_addresses_of_gemini_and_windsurf_are_found() {
+    let home = tempfile::tempdir().unwrap();
+    std::fs::create_dir_all(home.path().join(".gemini")).unwrap();
+    std::fs::create_dir_all(home.path().join(".codeium/windsurf")).unwrap();
+    let gemini = r#"{"mcpServers": {"one": {"httpUrl": "https://one.example/mcp"}}, "theme": "dark"}"#;
+    let windsurf = r#"{"mcpServers": {"two": {"serverUrl": "https://two.example/mcp"}}}"#;
+    std::fs::write(home.path().join(".gemini/settings.json"), gemini).unwrap();
+    std::fs::write(home.path().join(".codeium/windsurf/mcp_config.json"), windsurf).unwrap();
+
+    let found = find_servers(home.path());
+
+    let urls: Vec<&str> = found.servers.iter().map(|server| server.settings.url.as_str()).collect();
+    assert_eq!(urls, ["https://one.example/mcp", "https://two.example/mcp"]);
+    assert!(found.warnings.is_empty(), "{:?}", found.warnings);
 }
 
 /// E1

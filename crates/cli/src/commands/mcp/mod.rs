@@ -8,7 +8,7 @@ mod serve;
 use std::io::IsTerminal;
 
 use longhaul_agent::Config;
-use longhaul_agent::config::ProjectServersFile;
+use longhaul_agent::config::{ProjectFile, ProjectServersFile};
 use longhaul_agent::mcp::{
     LoginState, ServerSettings, ServerState, ServerStatus, TransportKind, check_server_name,
 };
@@ -68,11 +68,22 @@ fn list(globals: &GlobalArgs, as_json: bool) -> anyhow::Result<u8> {
         .iter()
         .map(|(name, settings)| row(name, settings, "config".to_owned(), None))
         .collect();
+    let own = |name: &String| config.settings.mcp.servers.contains_key(name);
+    let own_wins = |name: &String| own(name).then_some("you have a server of this name");
+    // Those of the `.mcp.json` are listed below, trusted or not.
+    let of_config_file = || config.project_servers.iter().filter(|(_, settings)| !settings.is_of_folder);
+    if let Some(file) = ProjectFile::find(&config.home, &globals.sources()?).ok().flatten() {
+        let source = file.path.printable().to_string();
+        rows.extend(
+            of_config_file().map(|(name, settings)| row(name, settings, source.clone(), own_wins(name))),
+        );
+    }
     // A file that can't be read offers no servers; `longhaul mcp check` and `longhaul trust` say why.
     if let Ok(Some(file)) = ProjectServersFile::find(&config.home, &globals.sources()?) {
         let is_trusted = file.refusal().is_none();
-        let unused_because = |name: &String| match config.settings.mcp.servers.contains_key(name) {
-            true => Some("you have a server of this name"),
+        let unused_because = |name: &String| match of_config_file().any(|(known, _)| known == name) {
+            _ if own(name) => own_wins(name),
+            true => Some("longhaul.toml has a server of this name"),
             false => (!is_trusted).then_some("not trusted; `longhaul trust` shows it"),
         };
         let source = file.path.printable().to_string();
@@ -169,9 +180,12 @@ fn is_variable_name(name: &str) -> bool {
         && !name.starts_with(|first: char| first.is_ascii_digit())
 }
 
-/// Whether it is an address that a server can have. It may contain variables.
+/// Whether it is an address that a server can have.
 fn is_web_address(url: &str) -> bool {
-    ["https://", "http://"].iter().any(|scheme| url.strip_prefix(scheme).is_some_and(|rest| !rest.is_empty()))
+    !url.contains("${")
+        && ["https://", "http://"]
+            .iter()
+            .any(|scheme| url.strip_prefix(scheme).is_some_and(|rest| !rest.is_empty()))
 }
 
 fn parse_header(header: &str) -> anyhow::Result<(String, String)> {

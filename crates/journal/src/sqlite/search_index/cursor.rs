@@ -17,7 +17,7 @@ pub(super) struct IndexCursor {
     pub(super) id: StreamNumber,
     /// The last record that was looked at.
     pub(super) at: Head,
-    /// How many records are indexed. Most records only keep the books and are not.
+    /// How many records are indexed. Most records are bookkeeping and are not.
     pub(super) records: usize,
     /// Who speaks as the user: the end of the session's key, such as `alice` of `http:alice`.
     pub(super) person: String,

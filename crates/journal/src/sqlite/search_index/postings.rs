@@ -6,7 +6,7 @@ use rusqlite::{Connection, OptionalExtension, Transaction, params};
 
 use super::posting_list::{Slot, SlotSet, block_of};
 
-/// The most bytes of a stem in the index. What is longer is no word, and is found by its beginning.
+/// The most bytes of a stem in the index. A longer one is hardly a word, and is found by its beginning.
 const MAX_STEM_BYTES: usize = 64;
 /// Postings in memory before they are written.
 const MAX_PENDING: usize = 100_000;

@@ -193,22 +193,37 @@ async fn rename(context: &mut CommandContext<'_>, to: &str) -> anyhow::Result<Ne
     Ok(NextSession::Named(to.to_owned()))
 }
 
-/// `/session delete`: into the trash; the conversation goes on in a new one.
+/// `/session delete`: into the trash; the conversation goes on in a new one. Asks first if subagents go along.
 async fn delete(context: &mut CommandContext<'_>) -> anyhow::Result<NextSession> {
     require_stored(context)?;
     let key = context.session.key().to_owned();
-    context.session.release().await;
     let journal = context.runtime.journal();
-    let trashed = trash_tree(&*journal, &key).await?;
-    let with_subagents = match subagent_sessions(&*journal, trashed.id).await?.len() {
-        0 => String::new(),
-        count => format!(" with {}", format_count(count as u64, "subagent")),
+    let subagents = match context.session.id() {
+        Some(id) => subagent_sessions(&*journal, id).await?.len() as u64,
+        None => 0,
     };
+    let count = format_count(subagents, "subagent");
+    if subagents > 0 && !confirm(context, format!("{key} has {count}. Delete them with it?")).await {
+        context.printer.note(format!("{key} stays"));
+        return Ok(NextSession::Same);
+    }
+    context.session.release().await;
+    trash_tree(&*journal, &key).await?;
+    let with_subagents = if subagents == 0 { String::new() } else { format!(" with {count}") };
     let restore = suggested_command::command(context.globals, &["sessions", "restore", &key]);
     context
         .printer
         .note(format!("moved {key}{with_subagents} to the trash for two weeks; to restore it: {restore}"));
     Ok(NextSession::New)
+}
+
+/// Asks a question that is answered with yes or no. Without a screen there is nobody to choose: yes.
+async fn confirm(context: &mut CommandContext<'_>, question: String) -> bool {
+    if context.screen.is_none() {
+        return true;
+    }
+    let item = |line: &str| PickerItem { key: String::new(), line: line.to_owned(), detail: String::new() };
+    context.pick(question, vec![item("no"), item("yes")]).await == Some(1)
 }
 
 /// `/clear`: a new session for the folder.

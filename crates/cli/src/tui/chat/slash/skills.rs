@@ -7,7 +7,7 @@ use longhaul_agent::Config;
 use longhaul_agent::skills::{find_skills, skill_request};
 
 use super::{CommandContext, SlashInput, parse_line};
-use crate::commands::skills::skill_lines;
+use crate::commands::skills::{NO_SKILLS, skill_lines};
 use crate::output::sanitize;
 
 /// A skill that the user can start by its name.
@@ -82,7 +82,7 @@ pub(crate) async fn run(context: &mut CommandContext<'_>) -> anyhow::Result<()> 
     let library = tokio::task::spawn_blocking(move || find_skills(&config, &work_dir)).await?;
     let mut lines = skill_lines(&library);
     if lines.is_empty() {
-        lines.push("no skills; docs/skills.md says where they are looked for".to_owned());
+        lines.push(NO_SKILLS.to_owned());
     }
     lines.extend(library.notes.clone());
     if let Some(left_out) = longhaul_agent::skills::left_out_note(&state) {
