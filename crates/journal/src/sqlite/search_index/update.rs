@@ -131,9 +131,11 @@ impl<'a> IndexBatch<'a> {
         // Read under the lock, because another process may have moved the cursor.
         let mut cursor = match cursor(&self.change, stream.1)? {
             Some(cursor) if stands_on(journal, stream.0, cursor.at)? => cursor,
-            _ => {
-                // Those of the stream leave the index with the rest of it.
-                self.postings.write(&self.change)?;
+            known => {
+                if known.is_some() {
+                    // What this batch has of the stream leaves the index with the rest of it.
+                    self.postings.write(&self.change)?;
+                }
                 restart_cursor(&self.change, stream.1)?
             }
         };
