@@ -208,14 +208,15 @@ pub(crate) struct Scoring {
 impl Scoring {
     pub(crate) fn new(records: ScoredRecords) -> Self {
         let mut norms = records.lengths_with_neighbours();
-        let is_erased = |flags: &&RecordFlags| flags.has(RecordFlags::ERASED);
-        let count = records.len() - records.flags.iter().filter(is_erased).count();
+        let there = || norms.iter().zip(&records.flags).filter(|(_, flags)| !flags.has(RecordFlags::ERASED));
+        let count = there().count();
+        let sum: f64 = there().map(|(length, _)| f64::from(*length)).sum();
         #[allow(
             clippy::cast_precision_loss,
             clippy::cast_possible_truncation,
             reason = "a mean needs no more"
         )]
-        let mean = (norms.iter().copied().map(f64::from).sum::<f64>() / count.max(1) as f64).max(1.0) as f32;
+        let mean = (sum / count.max(1) as f64).max(1.0) as f32;
         for norm in &mut norms {
             *norm = BM25_K1 * (1.0 - BM25_B + BM25_B * *norm / mean);
         }
@@ -308,7 +309,7 @@ impl Scoring {
             }
             best.push((index, *score));
             // Now and then the worse half goes, and with it all that would not be better.
-            if best.len() > 2 * limit {
+            if best.len() > limit.saturating_mul(2) {
                 best.select_nth_unstable_by(limit, order);
                 least = least.max(best[limit].1);
                 best.truncate(limit);

@@ -160,8 +160,9 @@ fn plain_scores(streams: &[Vec<PlainRecord>], words: usize) -> Vec<f64> {
             .map(|(other, share)| share.sqrt() * f64::from(stream[*other].1))
             .sum::<f64>()
     };
-    let all = records().filter(|(stream, record)| !stream[*record].0.has(RecordFlags::ERASED)).count() as f64;
-    let mean = (records().map(length).sum::<f64>() / all.max(1.0)).max(1.0);
+    let there = || records().filter(|(stream, record)| !stream[*record].0.has(RecordFlags::ERASED));
+    let all = there().count() as f64;
+    let mean = (there().map(length).sum::<f64>() / all.max(1.0)).max(1.0);
     let score = |(stream, record): (&[PlainRecord], usize)| {
         let word_score = |word: usize| {
             let with = records().filter(|(stream, record)| stream[*record].2[word]).count() as f64;

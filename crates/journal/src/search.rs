@@ -5,8 +5,8 @@ use std::collections::{BTreeSet, HashSet};
 use std::time::SystemTime;
 
 use longhaul_protocol::{
-    AnsweredBy, At, BlobRef, ExtractRecord, Item, MemoryRecord, Record, Role, Seq, SessionId, SessionRecord,
-    StreamName, SystemMessage, is_recall_tool,
+    AnsweredBy, At, BlobRef, ExtractRecord, Item, MemoryRecord, OrderKind, Record, Role, Seq, SessionId,
+    SessionRecord, StreamName, SystemMessage, is_recall_tool,
 };
 
 use crate::question::dates::{Tense, TimeMention, day_of};
@@ -204,9 +204,13 @@ fn session_text(record: SessionRecord) -> Option<(String, Option<BlobRef>)> {
             (lines(content.into_iter().map(|part| part.text)), None)
         }
         SessionRecord::Warning(warning) => (warning.text, None),
+        SessionRecord::OrderTaken(taken) => match taken.order.kind {
+            // What a command of the user printed, shown to the model.
+            OrderKind::AddContext { text } => (text, None),
+            _ => return None,
+        },
         SessionRecord::SessionCreated(_)
         | SessionRecord::EpochStarted(_)
-        | SessionRecord::OrderTaken(_)
         | SessionRecord::TurnStarted(_)
         | SessionRecord::StepStarted(_)
         | SessionRecord::AttemptStarted(_)

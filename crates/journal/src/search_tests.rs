@@ -1,4 +1,4 @@
-use longhaul_protocol::{Answered, Note, QuestionId, SessionId};
+use longhaul_protocol::{Answered, Note, Order, OrderId, OrderTaken, QuestionId, SessionId};
 use proptest::prelude::*;
 
 use super::*;
@@ -48,6 +48,11 @@ fn what_is_said_can_be_found_and_what_only_keeps_the_books_can_not() {
         SearchableText::from_record(&record(SessionRecord::Answered(Answered { id, answer, by: Some(by) })))
     };
     assert!(answer(AnsweredBy::User).is_some() && answer(AnsweredBy::Runtime).is_none());
+    let shown = OrderKind::AddContext { text: "what `make` printed".to_owned() };
+    let shown = OrderTaken { inbox_through: 1, order: Order { id: OrderId::generate(), kind: shown } };
+    let shown = SearchableText::from_record(&record(SessionRecord::OrderTaken(shown))).unwrap();
+    assert_eq!(shown.text, "what `make` printed");
+    assert!(!shown.describe().0.has(RecordFlags::SPEECH), "it is output");
     assert_eq!(said.unwrap().text, "remember the milk");
     assert!(book_keeping.is_none());
 }

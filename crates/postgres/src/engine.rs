@@ -389,7 +389,7 @@ impl Journal for PostgresJournal {
 
     async fn remove(&self, stream: &StreamName, held: Option<&Lease>) -> Result<()> {
         lease::check_lease(&self.db, stream, held).await?;
-        self.search.erase_stream(stream).await?;
+        self.search.prepare_removal(stream).await?;
         erase::remove_stream(&self.db, stream, held).await?;
         self.heads.forget(stream).await;
         self.search.forget(stream).await

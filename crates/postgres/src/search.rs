@@ -100,14 +100,14 @@ impl Search {
         self.note_own_erasure(&streams).await
     }
 
-    /// Takes a stream out, before it is removed.
-    pub(crate) async fn erase_stream(&self, stream: &StreamName) -> Result<()> {
+    /// Marks a stream that is going to be removed.
+    pub(crate) async fn prepare_removal(&self, stream: &StreamName) -> Result<()> {
         self.apply_erasures().await?;
         let stream = stream.clone();
-        self.run(move |index, _| index.erase_stream(&stream)).await
+        self.run(move |index, _| index.prepare_removal(&stream)).await
     }
 
-    /// Takes a removed stream out once more, in case a search indexed it again before its removal.
+    /// Takes a removed stream out of this machine's index.
     pub(crate) async fn forget(&self, stream: &StreamName) -> Result<()> {
         let name = stream.clone();
         self.run(move |index, _| index.erase_stream(&name)).await?;

@@ -78,7 +78,12 @@ pub(crate) struct DateSpan {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum DateUnit {
     Day,
-    Month,
+    Month {
+        /// The first day of the month before.
+        since: Day,
+        /// The last day of the month after.
+        until: Day,
+    },
 }
 
 impl DateSpan {
@@ -87,7 +92,11 @@ impl DateSpan {
     }
 
     fn month(first: Date) -> Self {
-        Self { from: number(first), to: number(first.last_of_month()), unit: DateUnit::Month }
+        let (from, to) = (number(first), number(first.last_of_month()));
+        // At an end of the calendar, the month has one neighbour.
+        let since = first.checked_sub(1.months()).map_or(from, number);
+        let until = first.checked_add(1.months()).map_or(to, |next| number(next.last_of_month()));
+        Self { from, to, unit: DateUnit::Month { since, until } }
     }
 
     /// How near a day is to the named time: 1 within it, 0 far from it. People tell of a day on the days that follow.
@@ -97,8 +106,8 @@ impl DateSpan {
             return 1.0;
         }
         match self.unit {
-            DateUnit::Month if before.max(after) <= 31 => 0.3,
-            DateUnit::Month => 0.0,
+            DateUnit::Month { since, until } if (since..=until).contains(&day) => 0.3,
+            DateUnit::Month { .. } => 0.0,
             DateUnit::Day if (1..=10).contains(&after) => 0.6,
             DateUnit::Day if (11..=31).contains(&after) || (1..=3).contains(&before) => 0.3,
             DateUnit::Day => 0.0,

@@ -340,12 +340,13 @@ impl Journal for SqliteJournal {
             places.iter().try_for_each(|(stream, seq)| erase::erase_body(commit, stream, *seq, &reason))
         };
         self.queue()?.commit(stubs).await?;
-        let scrubbed = self
-            .queue()?
-            .run_exclusive(move |writer| index.erase(&erased).and_then(|()| erase::scrub(writer)))
-            .await;
+        let scrub = async {
+            // Not in the writer's queue: appends don't wait for a search that indexes.
+            self.long_readers.with(move |_| index.erase(&erased)).await?;
+            self.queue()?.run_exclusive(erase::scrub).await
+        };
         let path = self.home.journal_file();
-        scrubbed.map_err(|error| Error::NotScrubbed { path, reason: error.to_string() })
+        scrub.await.map_err(|error| Error::NotScrubbed { path, reason: error.to_string() })
     }
 
     async fn remove(&self, stream: &StreamName, lease: Option<&Lease>) -> Result<()> {
@@ -359,12 +360,12 @@ impl Journal for SqliteJournal {
         // another process may have written the head meanwhile.
         self.queue()?.run_exclusive(forget_head()).await?;
         let (name, index) = (stream.clone(), Arc::clone(&self.index));
-        self.long_readers.with(move |_| index.erase_stream(&name)).await?;
+        self.long_readers.with(move |_| index.prepare_removal(&name)).await?;
         let (name, shown) = (stream.clone(), lease.cloned());
         self.queue()?.commit(move |commit| erase::remove_stream(commit, &name, shown.as_ref())).await?;
         self.queue()?.run_exclusive(forget_head()).await?;
         let (name, index) = (stream.clone(), Arc::clone(&self.index));
-        self.queue()?.run_exclusive(move |_| index.erase_stream(&name)).await
+        self.long_readers.with(move |_| index.erase_stream(&name)).await
     }
 
     async fn drop_unused_blobs(&self) -> Result<u64> {

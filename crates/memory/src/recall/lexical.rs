@@ -63,14 +63,15 @@ pub async fn recall_with(
 ) -> Result<Recalled> {
     // Ranked among more than are shown, so that the first entries are the same for each limit.
     let most = budget.entries.max(MIN_RANKED);
+    let times = |per_hit: usize| most.saturating_mul(per_hit);
     let record_streams = || places.sessions_with_records().map(StreamName::session).collect();
     let extract_streams = places.sessions.iter().map(|(session, _)| StreamName::extract(*session)).collect();
     let query = |streams, limit| search_query(places, question, streams, limit);
-    let mut records = journal.search(&query(record_streams(), RECORDS_PER_HIT * most)).await?;
-    let extracts = journal.search(&query(extract_streams, EXTRACTS_PER_HIT * most)).await?;
+    let mut records = journal.search(&query(record_streams(), times(RECORDS_PER_HIT))).await?;
+    let extracts = journal.search(&query(extract_streams, times(EXTRACTS_PER_HIT))).await?;
     let mut warning = None;
     if let Some(finder) = finder {
-        match finder.find(journal, &query(record_streams(), FOUND_PER_HIT * most)).await {
+        match finder.find(journal, &query(record_streams(), times(FOUND_PER_HIT))).await {
             Ok(others) => records.hits = fuse_by_rank(records.hits, others),
             Err(error) => {
                 warning = Some(format!("embeddings are not available, so only words were searched: {error}"));

@@ -13,18 +13,17 @@
 //! | after the words are out | copies of them in unused bytes or in the log, and the marks | the next search rewrites the file; so do the searches after it, while another process that reads keeps the log |
 //! | after the file is rewritten | the marks alone | the next search drops them |
 //!
-//! A stream that is removed goes the same way, with one mark, before the journal removes it, and once more afterwards, because a
-//! concurrent search may have indexed it again.
+//! A stream that is removed goes the same way, with one mark: the removal of its records is the stub.
 
 use longhaul_protocol::{Body, Record, Seq, StreamName};
-use rusqlite::{Connection, Transaction, TransactionBehavior, params};
+use rusqlite::{Connection, Transaction, params};
 
 use super::chunk_store::{StoredChunk, chunks_of, save_chunk};
 use super::cursor::{cursor, drop_stream};
 use super::posting_list::Slot;
 use super::postings::RemovedSlots;
 use super::vectors::delete_vector;
-use super::{IndexError, IndexResult, IndexSource};
+use super::{IndexError, IndexResult, IndexSource, begin_change};
 use crate::Page;
 use crate::sqlite::rows::ScannedRow;
 
@@ -34,9 +33,14 @@ pub type ErasedPlace = (StreamName, Seq);
 /// The place in a mark that stands for a whole stream.
 const WHOLE_STREAM: Seq = 0;
 
+/// All records of a stream.
+pub(super) fn whole_stream(stream: &StreamName) -> ErasedPlace {
+    (stream.clone(), WHOLE_STREAM)
+}
+
 /// Marks records that are going to be erased.
-pub(super) fn mark(db: &mut Connection, places: &[ErasedPlace]) -> IndexResult<()> {
-    let change = db.transaction_with_behavior(TransactionBehavior::Immediate)?;
+pub(super) fn mark(db: &Connection, places: &[ErasedPlace]) -> IndexResult<()> {
+    let change = begin_change(db)?;
     for (stream, seq) in places {
         insert_mark(&change, stream, *seq)?;
     }
@@ -45,8 +49,8 @@ pub(super) fn mark(db: &mut Connection, places: &[ErasedPlace]) -> IndexResult<(
 }
 
 /// Drops the marks of records whose words are in no byte of the file.
-pub(super) fn unmark(db: &mut Connection, places: &[ErasedPlace]) -> IndexResult<()> {
-    let change = db.transaction_with_behavior(TransactionBehavior::Immediate)?;
+pub(super) fn unmark(db: &Connection, places: &[ErasedPlace]) -> IndexResult<()> {
+    let change = begin_change(db)?;
     for (stream, seq) in places {
         change
             .prepare_cached("DELETE FROM erasing WHERE stream = ?1 AND seq = ?2")?
@@ -57,8 +61,8 @@ pub(super) fn unmark(db: &mut Connection, places: &[ErasedPlace]) -> IndexResult
 }
 
 /// Takes records out of the index. Their marks stay until the file is rewritten.
-pub(super) fn erase_records(db: &mut Connection, places: &[ErasedPlace]) -> IndexResult<()> {
-    let change = db.transaction_with_behavior(TransactionBehavior::Immediate)?;
+pub(super) fn erase_records(db: &Connection, places: &[ErasedPlace]) -> IndexResult<()> {
+    let change = begin_change(db)?;
     let mut removed = RemovedSlots::default();
     for (stream, seq) in places {
         if *seq == WHOLE_STREAM {
@@ -78,7 +82,7 @@ pub(super) fn erase_records(db: &mut Connection, places: &[ErasedPlace]) -> Inde
 
 /// The marked records that the journal has erased already, and the marked streams: their erasure was cut short.
 pub(super) fn interrupted_erasures(
-    db: &mut Connection,
+    db: &Connection,
     journal: &dyn IndexSource,
 ) -> IndexResult<Vec<ErasedPlace>> {
     let marks: Vec<(String, i64)> = db
@@ -89,9 +93,14 @@ pub(super) fn interrupted_erasures(
     for (stream, seq) in marks {
         let Ok(stream) = stream.parse::<StreamName>() else { continue };
         let seq = seq.unsigned_abs();
-        // With its body, the erasure may be under way in another process: the mark stays.
-        let record = record_at(journal, &stream, seq)?;
-        if record.is_none_or(|record| matches!(record.body, Body::Gone(_))) {
+        // What the journal still has may be about to be erased by another process: the mark stays.
+        let is_gone = match seq {
+            WHOLE_STREAM => journal.head(&stream).map_err(IndexError::Journal)?.is_none(),
+            seq => {
+                record_at(journal, &stream, seq)?.is_none_or(|record| matches!(record.body, Body::Gone(_)))
+            }
+        };
+        if is_gone {
             interrupted.push((stream, seq));
         }
     }
@@ -99,8 +108,8 @@ pub(super) fn interrupted_erasures(
 }
 
 /// Takes a whole stream out. Returns what has to be unmarked once the file is rewritten; `None` if the index had nothing of it.
-pub(super) fn erase_stream(db: &mut Connection, stream: &StreamName) -> IndexResult<Option<ErasedPlace>> {
-    let change = db.transaction_with_behavior(TransactionBehavior::Immediate)?;
+pub(super) fn erase_stream(db: &Connection, stream: &StreamName) -> IndexResult<Option<ErasedPlace>> {
+    let change = begin_change(db)?;
     let is_marked = change
         .prepare_cached("SELECT 1 FROM erasing WHERE stream = ?1 AND seq = ?2")?
         .exists(params![stream.as_str(), sql_seq(WHOLE_STREAM)])?;
@@ -109,7 +118,7 @@ pub(super) fn erase_stream(db: &mut Connection, stream: &StreamName) -> IndexRes
         insert_mark(&change, stream, WHOLE_STREAM)?;
     }
     change.commit()?;
-    Ok((was_there || is_marked).then(|| (stream.clone(), WHOLE_STREAM)))
+    Ok((was_there || is_marked).then(|| whole_stream(stream)))
 }
 
 /// The chunk of an indexed record, and its place in there.

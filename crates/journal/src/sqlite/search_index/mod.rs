@@ -28,6 +28,8 @@ mod varint;
 mod vectors;
 
 use std::collections::{HashMap, HashSet};
+use std::fs::File;
+use std::os::unix::fs::MetadataExt;
 use std::path::PathBuf;
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
@@ -41,17 +43,20 @@ use searched_records::{SearchedRecords, SearchedStream};
 pub use source::IndexSource;
 use update::IndexUpdate;
 
-use crate::home::{Home, create_once, with_suffix};
+use crate::home::{Home, create_once, io_error, private, with_suffix};
 use crate::search::{SearchQuery, SearchScope};
 use crate::sqlite::rows::StreamNumber;
 use crate::sqlite::{failure, open};
 use crate::{Error, FoundStreams, Head, RecordVector, Result, SearchAnswer, SearchHit, UnembeddedRecord};
 
 /// The version of the tables and of the stems in them. An index of another version is rebuilt.
-const FORMAT: u32 = 6;
+const FORMAT: u32 = 7;
 /// How long a search indexes before it answers from what is indexed, and says so. A million records take longer, and a
 /// search of a few new ones never does.
 const MAX_INDEXING: Duration = Duration::from_secs(20);
+/// How long a process that needs the lock of the index sleeps between two tries to get it, and how often it tries: for five seconds.
+const LOCK_POLL: Duration = Duration::from_millis(2);
+const LOCK_TRIES: i32 = 2_500;
 /// The most streams whose heads are read one by one.
 const MAX_SINGLE_HEADS: usize = 16;
 
@@ -106,6 +111,8 @@ const DROP_TABLES: &str = "
 enum IndexError {
     Index(rusqlite::Error),
     Journal(Error),
+    /// A process of another version has put its own tables there.
+    OtherFormat,
 }
 
 impl From<rusqlite::Error> for IndexError {
@@ -119,14 +126,36 @@ fn damaged() -> rusqlite::Error {
     rusqlite::Error::SqliteFailure(rusqlite::ffi::Error::new(rusqlite::ffi::SQLITE_CORRUPT), None)
 }
 
+/// Begins a change of the index.
+fn begin_change(db: &Connection) -> IndexResult<Transaction<'_>> {
+    let change = Transaction::new_unchecked(db, TransactionBehavior::Immediate)?;
+    check_format(&change)?;
+    Ok(change)
+}
+
+fn check_format(db: &Connection) -> IndexResult<()> {
+    if stored_format(db)? == FORMAT { Ok(()) } else { Err(IndexError::OtherFormat) }
+}
+
+fn stored_format(db: &Connection) -> rusqlite::Result<u32> {
+    db.prepare_cached("PRAGMA user_version")?.query_row([], |row| row.get(0))
+}
+
 type IndexResult<T> = std::result::Result<T, IndexError>;
 
 /// The index of a home, in `cache/search.db`. Its methods wait for files and for the journal.
 pub struct SearchIndex {
     path: PathBuf,
     home: Home,
-    db: Mutex<Option<Connection>>,
+    db: Mutex<Option<OpenIndex>>,
     max_indexing: Duration,
+}
+
+/// The index, while it is open.
+struct OpenIndex {
+    db: Connection,
+    /// The number of the file. The path has another one when another process has replaced a damaged index.
+    inode: Option<u64>,
 }
 
 impl SearchIndex {
@@ -240,12 +269,15 @@ impl SearchIndex {
         Ok((Some(run(&searched)?), unindexed))
     }
 
-    /// Marks records that are going to be erased.
+    /// Marks records that are going to be erased. Without an index, too: another process may make one before they are.
     pub fn prepare_erasure(&self, places: &[ErasedPlace]) -> Result<()> {
-        if self.path.exists() {
-            self.with_rebuild(|db| erasure::mark(db, places))?;
-        }
-        Ok(())
+        self.reopen();
+        self.with_rebuild(|db| erasure::mark(db, places))
+    }
+
+    /// Marks a stream that is going to be removed.
+    pub fn prepare_removal(&self, stream: &StreamName) -> Result<()> {
+        self.prepare_erasure(&[erasure::whole_stream(stream)])
     }
 
     /// Takes erased records out of the index and its file.
@@ -300,7 +332,7 @@ impl SearchIndex {
             return Ok(());
         }
         self.with_rebuild(|db| {
-            let change = db.transaction_with_behavior(TransactionBehavior::Immediate)?;
+            let change = begin_change(db)?;
             change.execute_batch(DROP_TABLES)?;
             change.execute_batch(TABLES)?;
             Ok(change.commit()?)
@@ -330,12 +362,11 @@ impl SearchIndex {
 
     /// Runs an operation on the index. If the index is damaged, deletes it and retries once with a new one, which
     /// rebuilds it.
-    fn with_rebuild<T>(&self, act: impl Fn(&mut Connection) -> IndexResult<T>) -> Result<T> {
+    fn with_rebuild<T>(&self, act: impl Fn(&Connection) -> IndexResult<T>) -> Result<T> {
         let mut slot = self.db.lock().unwrap_or_else(PoisonError::into_inner);
         match self.attempt(&mut slot, &act) {
             Err(Error::Corrupt { path, .. }) if path == self.path => {
-                *slot = None;
-                self.delete_files();
+                self.delete_damaged(slot.take())?;
                 self.attempt(&mut slot, &act)
             }
             answer => answer,
@@ -344,42 +375,79 @@ impl SearchIndex {
 
     fn attempt<T>(
         &self,
-        slot: &mut Option<Connection>,
-        act: impl Fn(&mut Connection) -> IndexResult<T>,
+        slot: &mut Option<OpenIndex>,
+        act: impl Fn(&Connection) -> IndexResult<T>,
     ) -> Result<T> {
-        let db = match slot {
-            Some(db) => db,
-            empty => empty.insert(self.connect()?),
+        // Twice, if it has to be opened again.
+        for _ in 0..2 {
+            let index = match &mut *slot {
+                Some(index) => index,
+                empty => empty.insert(self.connect()?),
+            };
+            match act(&index.db) {
+                Ok(done) => return Ok(done),
+                Err(IndexError::Index(error)) => return Err(failure(&self.path, &error)),
+                Err(IndexError::Journal(error)) => return Err(error),
+                Err(IndexError::OtherFormat) => *slot = None,
+            }
+        }
+        let by = "a process of another version".to_owned();
+        Err(Error::Locked { path: self.path.clone(), by })
+    }
+
+    /// Deletes a damaged index, unless another process has replaced it meanwhile. `index` is `None` if it could not be opened.
+    fn delete_damaged(&self, index: Option<OpenIndex>) -> Result<()> {
+        let files = self.lock_file()?;
+        files.lock().map_err(|error| io_error(&self.path, &error))?;
+        let is_replaced = match &index {
+            Some(index) => index.inode != self.inode(),
+            None => !matches!(self.open_files(), Err(Error::Corrupt { .. })),
         };
-        act(db).map_err(|error| self.index_error(&error))
-    }
-
-    fn index_error(&self, error: &IndexError) -> Error {
-        match error {
-            IndexError::Index(error) => failure(&self.path, error),
-            IndexError::Journal(error) => error.clone(),
+        drop(index);
+        if !is_replaced {
+            for ending in ["", "-wal", "-shm"] {
+                let _ = std::fs::remove_file(with_suffix(&self.path, ending));
+            }
         }
+        Ok(())
     }
 
-    fn delete_files(&self) {
-        for ending in ["", "-wal", "-shm"] {
-            let _ = std::fs::remove_file(with_suffix(&self.path, ending));
-        }
-    }
-
-    fn connect(&self) -> Result<Connection> {
+    /// The file whose lock a process shares while it opens the files of the index, and has for itself while it deletes them. Otherwise
+    /// one could open a new file with the log of an old one.
+    fn lock_file(&self) -> Result<File> {
         self.home.subfolder("cache")?;
+        let path = self.path.with_extension("lock");
+        let file = private(File::options().write(true).create(true)).open(&path);
+        file.map_err(|error| io_error(&path, &error))
+    }
+
+    fn inode(&self) -> Option<u64> {
+        std::fs::metadata(&self.path).ok().map(|file| file.ino())
+    }
+
+    fn connect(&self) -> Result<OpenIndex> {
+        let files = self.lock_file()?;
+        files.lock_shared().map_err(|error| io_error(&self.path, &error))?;
+        self.open_files()
+    }
+
+    /// Opens the index, and makes a new one if there is none, or one of another version.
+    fn open_files(&self) -> Result<OpenIndex> {
         create_once(&self.path, b"")?;
-        let index_failure = |error| failure(&self.path, &error);
+        let inode = self.inode();
+        let index_failure = |error: &rusqlite::Error| failure(&self.path, error);
         let mut db = open(&self.path, None, OpenFlags::SQLITE_OPEN_READ_WRITE)?;
+        db.busy_handler(Some(wait_for_lock)).map_err(|error| index_failure(&error))?;
         // The index is a cache, so it may lose its newest content in a power cut.
-        db.execute_batch(
-            "PRAGMA journal_mode = WAL; PRAGMA synchronous = NORMAL; PRAGMA cache_size = -8192;",
-        )
-        .map_err(index_failure)?;
-        let create_tables = |db: &mut Connection| {
-            let change = db.transaction_with_behavior(TransactionBehavior::Immediate)?;
-            let format: u32 = change.pragma_query_value(None, "user_version", |row| row.get(0))?;
+        let settings = "PRAGMA journal_mode = WAL; PRAGMA synchronous = NORMAL; PRAGMA cache_size = -8192;";
+        let create_tables = || {
+            db.execute_batch(settings)?;
+            // Most have their tables, and then nothing waits for a process that indexes.
+            if stored_format(&db)? == FORMAT {
+                return Ok(());
+            }
+            let change = Transaction::new_unchecked(&db, TransactionBehavior::Immediate)?;
+            let format = stored_format(&change)?;
             if format != FORMAT {
                 change.execute_batch(DROP_TABLES)?;
                 change.execute_batch(TABLES)?;
@@ -389,9 +457,15 @@ impl SearchIndex {
             // An index of an earlier version was many times as large.
             if format != FORMAT && format != 0 { db.execute_batch("VACUUM") } else { Ok(()) }
         };
-        create_tables(&mut db).map_err(index_failure)?;
-        Ok(db)
+        create_tables().map_err(|error| index_failure(&error))?;
+        Ok(OpenIndex { db, inode })
     }
+}
+
+/// Sleeps until the next try to get the lock of the index; false to give up.
+fn wait_for_lock(tries: i32) -> bool {
+    std::thread::sleep(LOCK_POLL);
+    tries < LOCK_TRIES
 }
 
 /// The cursors of streams, and the transaction in which they were read.
@@ -403,6 +477,7 @@ struct IndexSnapshot<'a> {
 impl<'a> IndexSnapshot<'a> {
     fn open(db: &'a Connection, streams: &[SearchedStream]) -> IndexResult<Self> {
         let transaction = db.unchecked_transaction()?;
+        check_format(&transaction)?;
         let cursors = cursors(&transaction, streams.iter().map(|(_, name)| name))?;
         Ok(Self { transaction, cursors })
     }

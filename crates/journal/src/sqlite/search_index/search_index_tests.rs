@@ -57,12 +57,18 @@ impl Place {
     /// The stub alone, as an erasure leaves it that is killed before the index was changed.
     async fn erase_and_die(&self, index: &SearchIndex) {
         index.prepare_erasure(&[(self.stream.clone(), 151)]).unwrap();
+        self.without_index(self.journal.erase(&[(self.stream.clone(), 151)], "leaked")).await.unwrap();
+    }
+
+    /// What a change of the journal does, but for its part in the index.
+    async fn without_index<T>(&self, change: impl Future<Output = T>) -> T {
         let hidden = self.home.folder().join("cache");
         let away = self.home.folder().join("away");
         std::fs::rename(&hidden, &away).unwrap();
-        self.journal.erase(&[(self.stream.clone(), 151)], "leaked").await.unwrap();
+        let done = change.await;
         let _ = std::fs::remove_dir_all(&hidden);
         std::fs::rename(&away, &hidden).unwrap();
+        done
     }
 }
 
@@ -145,24 +151,46 @@ async fn a_search_does_not_fail_because_an_erasure_can_not_be_finished_yet() {
     assert!(!holds(&place.home, "zzyzxq"));
 }
 
-/// J10: the same for a stream that is removed.
+/// J10: the same for a stream that is removed, whatever another process searched after the mark.
 #[tokio::test(flavor = "multi_thread")]
 async fn the_removal_of_a_stream_that_was_killed_is_finished_by_the_next_search() {
     let place = Place::new().await;
     let index = SearchIndex::new(&place.home);
-    place.journal.remove(&place.stream, None).await.unwrap();
-    let other = StreamName::session(SessionId::generate());
-    said(&place.journal, &other, &["the password is zzyzxq".to_owned()]).await;
-    assert_eq!(place.find("zzyzxq").await, 1);
-    index.with_rebuild(|db| erasure::erase_stream(db, &other)).unwrap();
+    index.prepare_removal(&place.stream).unwrap();
+    let found_meanwhile = place.find("zzyzxq").await;
+    let marks_meanwhile = marks(&index);
+    place.without_index(place.journal.remove(&place.stream, None)).await.unwrap();
+    assert!(holds(&place.home, "zzyzxq"), "the words are still there");
+
+    let index = SearchIndex::new(&place.home);
+    let reader = connect_to_read(&place.home.journal_file(), None).unwrap();
+    let found = index.search(&reader, &SearchQuery::new("marmalade", 1_000)).unwrap();
+
+    assert_eq!((found_meanwhile, marks_meanwhile), (1, 1));
+    assert_eq!((found.hits.len(), marks(&index)), (300, 0));
+    assert!(!holds(&place.home, "zzyzxq"));
+}
+
+/// J10: an index that another process makes between the mark and the stub knows of the erasure, too.
+#[tokio::test(flavor = "multi_thread")]
+async fn an_index_that_is_made_during_an_erasure_is_cleaned_as_well() {
+    let place = Place::new().await;
     place.journal.close().await;
+    std::fs::remove_dir_all(place.home.folder().join("cache")).unwrap();
     let journal = SqliteJournal::open(&place.home).await.unwrap();
     let place = Place { journal, ..place };
+    SearchIndex::new(&place.home).prepare_erasure(&[(place.stream.clone(), 151)]).unwrap();
+    let index = SearchIndex::new(&place.home);
+    let reader = connect_to_read(&place.home.journal_file(), None).unwrap();
+    let search = |words: &str| index.search(&reader, &SearchQuery::new(words, 1_000)).unwrap().hits.len();
+    assert_eq!(search("zzyzxq"), 1);
+    place.without_index(place.journal.erase(&[(place.stream.clone(), 151)], "leaked")).await.unwrap();
 
-    assert_eq!(marks(&index), 1);
-    assert_eq!(place.find("marmalade").await, 300);
+    let index = SearchIndex::new(&place.home);
+    let found = index.search(&reader, &SearchQuery::new("quinces", 1_000)).unwrap();
 
-    assert_eq!(marks(&index), 0);
+    assert_eq!((found.hits.len(), marks(&index)), (299, 0));
+    assert!(!holds(&place.home, "zzyzxq"));
 }
 
 /// Erasures that are not finished.
@@ -265,6 +293,137 @@ async fn a_search_says_what_it_has_not_indexed_yet() {
         (0..4).map(|_| search()).map(|found| (found.hits.len(), found.unindexed)).collect();
 
     assert_eq!(parts, [(2_000, 3_000), (4_000, 1_000), (5_000, 0), (5_000, 0)]);
+}
+
+/// A search does not fail because another process writes the index: it answers from what is there, and says so.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_search_answers_while_another_process_writes_the_index() {
+    let place = Place::new().await;
+    said(&place.journal, &place.stream, &["one more quince".to_owned()]).await;
+    let other = Connection::open(place.home.folder().join("cache/search.db")).unwrap();
+    other.execute_batch("BEGIN IMMEDIATE").unwrap();
+    let reader = connect_to_read(&place.home.journal_file(), None).unwrap();
+    let index = SearchIndex::new(&place.home);
+    let search = || index.search(&reader, &SearchQuery::new("quinces", 1_000)).unwrap();
+
+    let meanwhile = search();
+    other.execute_batch("ROLLBACK").unwrap();
+    let afterwards = search();
+
+    assert_eq!((meanwhile.hits.len(), meanwhile.unindexed), (299, 1));
+    assert_eq!((afterwards.hits.len(), afterwards.unindexed), (300, 0));
+}
+
+/// Two processes that find the same damage make one new index, not one each in turn.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_damaged_index_that_another_process_has_replaced_is_not_deleted_again() {
+    let place = Place::new().await;
+    let (one, other) = (SearchIndex::new(&place.home), SearchIndex::new(&place.home));
+    let reader = connect_to_read(&place.home.journal_file(), None).unwrap();
+    let find =
+        |index: &SearchIndex| index.search(&reader, &SearchQuery::new("quinces", 1_000)).unwrap().hits.len();
+    assert_eq!((find(&one), find(&other)), (299, 299));
+    let damage = Connection::open(place.home.folder().join("cache/search.db")).unwrap();
+    damage.execute("UPDATE chunks SET weights = x'', places = x''", []).unwrap();
+    drop(damage);
+    said(&place.journal, &place.stream, &["one more quince".to_owned()]).await;
+
+    let first = (find(&one), one.inode());
+    let second = (find(&other), other.inode());
+
+    assert_eq!(first.0, 300);
+    assert_eq!(first, second);
+}
+
+/// While both run, a process of another version may replace the tables at any time.
+#[tokio::test(flavor = "multi_thread")]
+async fn an_index_that_another_version_has_replaced_is_made_again() {
+    let place = Place::new().await;
+    let other = Connection::open(place.home.folder().join("cache/search.db")).unwrap();
+    other.execute_batch("DELETE FROM postings; PRAGMA user_version = 99;").unwrap();
+    drop(other);
+
+    let found = place.find("zzyzxq").await;
+
+    assert_eq!(found, 1);
+}
+
+/// A journal that loses a stream while a search indexes it, page by page, and gets it back with the next page.
+struct LosingSource<'a> {
+    journal: &'a Connection,
+    pages: std::cell::Cell<usize>,
+}
+
+impl IndexSource for LosingSource<'_> {
+    fn heads(&self, prefix: &str) -> Result<Vec<(StreamNumber, StreamName, Head)>> {
+        self.journal.heads(prefix)
+    }
+
+    fn head(&self, stream: &StreamName) -> Result<Option<(StreamNumber, Head)>> {
+        IndexSource::head(self.journal, stream)
+    }
+
+    fn has_record(&self, stream: StreamNumber, head: Head) -> Result<bool> {
+        if self.pages.get() == 1 { Ok(false) } else { self.journal.has_record(stream, head) }
+    }
+
+    fn page(
+        &self,
+        stream: (StreamNumber, &StreamName),
+        from: longhaul_protocol::Seq,
+        page: crate::Page,
+    ) -> Result<Vec<crate::sqlite::rows::ScannedRow>> {
+        self.pages.set(self.pages.get() + 1);
+        self.journal.page(stream, from, crate::Page { records: 200, ..page })
+    }
+
+    fn next_readable(&self, _: StreamNumber, _: longhaul_protocol::Seq) -> Option<longhaul_protocol::Seq> {
+        None
+    }
+
+    fn blob(&self, hash: longhaul_protocol::Hash) -> Result<Option<Vec<u8>>> {
+        IndexSource::blob(self.journal, hash)
+    }
+
+    fn session_key(&self, id: SessionId) -> Result<Option<String>> {
+        self.journal.session_key(id)
+    }
+}
+
+/// J10: a stream that is removed while it is indexed leaves no posting without a record.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_stream_that_is_removed_between_two_pages_leaves_no_trace() {
+    let place = Place::new().await;
+    place.journal.close().await;
+    std::fs::remove_dir_all(place.home.folder().join("cache")).unwrap();
+    let reader = connect_to_read(&place.home.journal_file(), None).unwrap();
+    let losing = LosingSource { journal: &reader, pages: std::cell::Cell::default() };
+    let index = SearchIndex::new(&place.home);
+    let search = SearchQuery::new("zzyzxq", 10).within(vec![place.stream.clone()]);
+    let found = index.search(&losing, &search).unwrap().hits.len();
+    // Twice from the beginning, and once for the excerpt.
+    assert_eq!((found, losing.pages.get()), (1, 4));
+
+    index.erase_stream(&place.stream).unwrap();
+
+    assert!(!holds(&place.home, "zzyzxq"));
+}
+
+/// S2: a list of sessions says as well what it has not seen.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_search_for_streams_says_what_it_has_not_indexed_yet() {
+    let folder = tempfile::tempdir().unwrap();
+    let home = Home::create(folder.path()).unwrap();
+    let journal = SqliteJournal::open(&home).await.unwrap();
+    let stream = StreamName::session(SessionId::generate());
+    said(&journal, &stream, &(0..3_000).map(|number| format!("pebble {number}")).collect::<Vec<_>>()).await;
+    let index = SearchIndex { max_indexing: Duration::ZERO, ..SearchIndex::new(&home) };
+    let reader = connect_to_read(&home.journal_file(), None).unwrap();
+
+    let found = [(); 2].map(|()| index.streams_with_words(&reader, "pebble 2500").unwrap());
+
+    assert_eq!(found.each_ref().map(|found| found.unindexed), [1_000, 0]);
+    assert_eq!(found.map(|found| found.streams), [vec![], vec![stream]]);
 }
 
 /// Rule 1: an index of an earlier version is replaced by itself.

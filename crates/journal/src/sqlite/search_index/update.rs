@@ -8,17 +8,17 @@
 //! | after it | the batch and its cursors | goes on after it |
 
 use std::collections::BTreeSet;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use longhaul_protocol::StreamName;
-use rusqlite::{Connection, Transaction, TransactionBehavior};
+use rusqlite::{Connection, ErrorCode, Transaction};
 
 use super::chunk::{CHUNK_RECORDS, IndexedRecord};
 use super::chunk_store::{StoredChunk, create_chunk, load_chunk, save_chunk};
 use super::cursor::{IndexCursor, cursor, restart_cursor, save_cursor};
 use super::posting_list::Slot;
 use super::postings::PendingPostings;
-use super::{IndexError, IndexResult, IndexSource, damaged};
+use super::{IndexError, IndexResult, IndexSource, begin_change, damaged};
 use crate::question::dates::day_of;
 use crate::search::SearchableText;
 use crate::sqlite::rows::{ScannedRow, StreamNumber};
@@ -28,6 +28,9 @@ use crate::{Head, Page, stems};
 const PAGE: Page = Page { records: 2_000, bytes: 4 << 20 };
 /// Records to index in one transaction. The limit lets other processes use the index in between.
 const BATCH_RECORDS: usize = 2_000;
+/// The pause before the next transaction. It is longer than waiting processes sleep between two tries to get the lock, which would
+/// otherwise find it taken every time.
+const BATCH_PAUSE: Duration = Duration::from_millis(5);
 
 /// Indexes the new records of streams, at least one batch of them, until the deadline.
 pub(super) struct IndexUpdate<'a> {
@@ -35,12 +38,14 @@ pub(super) struct IndexUpdate<'a> {
     journal: &'a dyn IndexSource,
     deadline: Instant,
     batch: Option<IndexBatch<'a>>,
+    /// Whether a batch was committed.
+    has_written: bool,
     is_late: bool,
 }
 
 impl<'a> IndexUpdate<'a> {
     pub(super) fn new(db: &'a Connection, journal: &'a dyn IndexSource, deadline: Instant) -> Self {
-        Self { db, journal, deadline, batch: None, is_late: false }
+        Self { db, journal, deadline, batch: None, has_written: false, is_late: false }
     }
 
     /// Indexes the new records of a stream. Returns how many are left.
@@ -59,7 +64,15 @@ impl<'a> IndexUpdate<'a> {
             }
             let batch = match &mut self.batch {
                 Some(batch) => batch,
-                empty => empty.insert(IndexBatch::begin(self.db)?),
+                empty => match IndexBatch::begin(self.db, self.has_written) {
+                    Ok(batch) => empty.insert(batch),
+                    // Another process writes the index. What it has not indexed by now is said to be missing.
+                    Err(error) if is_busy(&error) => {
+                        self.is_late = true;
+                        continue;
+                    }
+                    Err(error) => return Err(error),
+                },
             };
             match batch.index_page(self.journal, (number, name), head)? {
                 Some(indexed) if indexed.seq < head.seq => at = indexed.seq,
@@ -77,6 +90,7 @@ impl<'a> IndexUpdate<'a> {
     }
 
     pub(super) fn commit(&mut self) -> IndexResult<()> {
+        self.has_written |= self.batch.is_some();
         self.batch.take().map_or(Ok(()), IndexBatch::commit)
     }
 }
@@ -90,8 +104,11 @@ struct IndexBatch<'a> {
 }
 
 impl<'a> IndexBatch<'a> {
-    fn begin(db: &'a Connection) -> IndexResult<Self> {
-        let change = Transaction::new_unchecked(db, TransactionBehavior::Immediate)?;
+    fn begin(db: &'a Connection, is_next: bool) -> IndexResult<Self> {
+        if is_next {
+            std::thread::sleep(BATCH_PAUSE);
+        }
+        let change = begin_change(db)?;
         Ok(Self { change, postings: PendingPostings::default(), records: 0 })
     }
 
@@ -114,7 +131,13 @@ impl<'a> IndexBatch<'a> {
         // Read under the lock, because another process may have moved the cursor.
         let mut cursor = match cursor(&self.change, stream.1)? {
             Some(cursor) if stands_on(journal, stream.0, cursor.at)? => cursor,
-            _ => restart_cursor(&self.change, stream.1)?,
+            known => {
+                if known.is_some() {
+                    // What this batch has of the stream leaves the index with the rest of it.
+                    self.postings.write(&self.change)?;
+                }
+                restart_cursor(&self.change, stream.1)?
+            }
         };
         if cursor.at.seq >= head.seq {
             return Ok(Some(cursor.at));
@@ -150,6 +173,11 @@ impl<'a> IndexBatch<'a> {
         save_cursor(&self.change, &cursor)?;
         Ok(Some(at))
     }
+}
+
+/// Whether another process holds the lock.
+fn is_busy(error: &IndexError) -> bool {
+    matches!(error, IndexError::Index(error) if error.sqlite_error_code() == Some(ErrorCode::DatabaseBusy))
 }
 
 /// Whether the journal still has the record at the cursor. It does not after the stream was removed or a backup

@@ -3,12 +3,12 @@
 //! They are a cache as the rest of the index is. Vectors of another model, or of another length, are dropped, and the records count as
 //! not embedded. A kill between a call of the model and the store costs that call once more.
 
-use rusqlite::{Connection, OptionalExtension, Row, Transaction, TransactionBehavior, params};
+use rusqlite::{Connection, OptionalExtension, Row, Transaction, params};
 
 use super::chunk::{decode_chunk, decode_weights};
 use super::posting_list::Slot;
 use super::searched_records::{SearchedRecords, SearchedStream};
-use super::{IndexResult, IndexSource, cursor};
+use super::{IndexResult, IndexSource, begin_change, cursor};
 use crate::scoring::RecordFlags;
 use crate::search::SearchableText;
 use crate::sqlite::rows::ScannedRow;
@@ -66,7 +66,7 @@ pub(super) fn put_vectors(db: &Connection, model: &str, vectors: &[RecordVector]
     if use_model(db, model, dimension)? == VectorSpace::Changed {
         return Ok(());
     }
-    let change = Transaction::new_unchecked(db, TransactionBehavior::Immediate)?;
+    let change = begin_change(db)?;
     for RecordVector { slot: VectorSlot { chunk, place }, vector } in vectors {
         let weights = |row: &Row<'_>| Ok(decode_weights(blob(row, 0)?).nth(*place));
         let known = change
@@ -148,7 +148,7 @@ fn use_model(db: &Connection, model: &str, dimension: Option<usize>) -> IndexRes
     if space == VectorSpace::Same && stored.is_some_and(|(_, stored)| stored > 0 || length == 0) {
         return Ok(space);
     }
-    let change = Transaction::new_unchecked(db, TransactionBehavior::Immediate)?;
+    let change = begin_change(db)?;
     if space == VectorSpace::Changed {
         change.execute_batch("DELETE FROM vectors; UPDATE chunks SET embedded = 0")?;
     }
