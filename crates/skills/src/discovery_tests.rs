@@ -31,7 +31,7 @@ fn one_malformed_skill_of_200_costs_itself_alone() {
         found.places.iter().partition(|place| place.document().is_ok());
     assert_eq!((usable.len(), malformed.len()), (199, 1));
     assert_eq!(malformed[0].name, "skill-077");
-    assert!(malformed[0].document().unwrap_err().to_string().contains("no valid YAML"));
+    assert!(malformed[0].document().unwrap_err().to_string().contains("not valid YAML"));
 }
 
 #[test]

@@ -85,7 +85,10 @@ async fn an_answer_over_http_that_is_too_long_or_broken_costs_its_call_only() {
     let found = results(&sound_records(&place, &session).await);
     assert!(found[0].2.contains("a message of more than 16 MiB"), "{found:?}");
     assert!(found[1].1 && found[2].1, "{found:?}");
-    assert!(found[2].2.contains("is not a message") && found[2].2.contains("<html>hello</html>"), "{found:?}");
+    assert!(
+        found[2].2.contains("is not a message") && found[2].2.contains("<html>hello</html>"),
+        "{found:?}"
+    );
     assert_eq!(found[3].2, "alive");
     // We hung up long before the end.
     let log = server.log();

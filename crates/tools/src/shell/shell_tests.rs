@@ -28,6 +28,7 @@ fn assert_seen(table: &[(&str, &str)]) {
 #[test]
 fn a_command_is_seen_wherever_it_stands() {
     assert_seen(&[
+        ("a=(x)then ls y", "ls y"),
         ("", ""),
         ("  # only a comment", ""),
         ("git push", "git push"),

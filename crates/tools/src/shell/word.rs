@@ -174,6 +174,8 @@ impl<'text> ShellParser<'text, '_> {
         if self.peek() == Some('(') {
             self.script.names.arrays.insert(name.to_owned());
             self.nested(Self::array)?;
+            // What follows without a space belongs to the same word: `a=(x)then ls` runs `ls`.
+            self.word()?;
             return Ok(Some((name, None)));
         }
         let value = self.word()?;
