@@ -109,8 +109,11 @@ fn a_conversation_with_a_real_model_outlasts_its_window() {
             warned.iter().all(|code| ["no_tools", "answer_length"].contains(code)),
             "turn {turn}: {warned:?}"
         );
+        // The server may close an idle connection in the moment in which the next request is on its way. That is tried again.
+        let is_closed = |wait: &&Value| wait["reason"].as_str().unwrap().contains("connection closed before");
+        let retries = ran.events("retry_wait");
         assert!(
-            ran.events("compact_failed").is_empty() && ran.events("retry_wait").is_empty(),
+            ran.events("compact_failed").is_empty() && retries.iter().all(is_closed),
             "{:?}",
             ran.events
         );
