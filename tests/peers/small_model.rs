@@ -112,11 +112,7 @@ fn a_conversation_with_a_real_model_outlasts_its_window() {
         // The server may close an idle connection in the moment in which the next request is on its way. That is tried again.
         let is_closed = |wait: &&Value| wait["reason"].as_str().unwrap().contains("connection closed before");
         let retries = ran.events("retry_wait");
-        assert!(
-            ran.events("compact_failed").is_empty() && retries.iter().all(is_closed),
-            "{:?}",
-            ran.events
-        );
+        assert!(ran.events("compact_failed").is_empty() && retries.iter().all(is_closed), "{:?}", ran.events);
         compactions += ran.events("compact_done").len();
         for usage in ran.events("usage") {
             let (input, output) = (usage["input"].as_u64().unwrap(), usage["output"].as_u64().unwrap());
