@@ -17,7 +17,10 @@ const WAITING: usize = 100;
 const SCHEDULES: usize = 1_000;
 /// How long a runtime at rest is measured, after a pause in which what it began with is done.
 const REST: Duration = Duration::from_secs(20);
-const SETTLING: Duration = Duration::from_secs(5);
+/// Longer than the runtime keeps the threads of its start: the work of a thread that ends is no longer counted.
+const SETTLING: Duration = Duration::from_secs(15);
+/// From the start of a runtime to the second in which its schedules fire.
+const UNTIL_FIRING: Duration = Duration::from_secs(10);
 
 /// How often the time of a plain turn the start of a subagent may take.
 const MOST_START: f64 = 2.0;
@@ -248,15 +251,15 @@ async fn schedules_at_rest(folder: &Path, count: usize) -> RestingHost {
 
     runtime.shutdown().await.expect("an end");
     RestingHost {
-        cpu_ms: (after.0 - before.0).as_secs_f64() * 1e3 / REST.as_secs_f64(),
-        waits: (after.1 - before.1) as f64 / REST.as_secs_f64(),
+        cpu_ms: after.0.saturating_sub(before.0).as_secs_f64() * 1e3 / REST.as_secs_f64(),
+        waits: after.1.saturating_sub(before.1) as f64 / REST.as_secs_f64(),
     }
 }
 
 /// From the second in which 1,000 schedules fire to the end of the last run, against as many inputs to new sessions.
 async fn fire_together(folder: &Path) {
     let now = || std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).expect("a clock");
-    let at = now().as_secs() + 2 * SETTLING.as_secs();
+    let at = now().as_secs() + UNTIL_FIRING.as_secs();
     let time = At(i64::try_from(at).expect("a time") * 1_000).to_string();
     let firing = |number| {
         let at = Some(time.clone());
@@ -293,7 +296,8 @@ async fn count_ends(watcher: &mut Watcher) {
     while ends < SCHEDULES {
         match watcher.next().await {
             Some(Watched::Event(event)) if matches!(event.kind, EventKind::TurnEnded { .. }) => ends += 1,
-            Some(Watched::Missed { events, .. }) => panic!("{events} events were missed"),
+            // Deltas of answers may be missed, records never.
+            Some(Watched::Missed { events, from: Some(_) }) => panic!("{events} events were missed"),
             Some(_) => {}
             None => panic!("the runtime has ended"),
         }
